@@ -47,7 +47,8 @@ func TestGrowEtcd(t *testing.T) {
 			use(step.members...)
 			expectContains(t, reviewed(t, w), append(step.reviewed, "**A person decides**")...)
 			l := startClients(t, load.Config{
-				Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: step.criteria, Etcd: directWriter(t, "cp1", names),
+				Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: step.criteria,
+				Etcd: directWriter(t, "cp1", func() []string { return names }),
 			})
 			apply(t, w)
 			undisturbed(t, l)

@@ -45,10 +45,11 @@ var droppedWrites = []load.Excuse{
 	},
 }
 
-// directWriter is a writer on the members of machines. Its credentials are from a machine that has a member now.
-func directWriter(t *testing.T, from string, names []string) *load.Etcd {
+// directWriter is a writer on the members of machines, whose names may change. Its credentials are from a machine that
+// has a member now.
+func directWriter(t *testing.T, from string, names func() []string) *load.Etcd {
 	t.Helper()
-	return &load.Etcd{Endpoints: func() []string { return members(names...) }, TLS: etcdCredentials(t, from)}
+	return &load.Etcd{Endpoints: func() []string { return members(names()...) }, TLS: etcdCredentials(t, from)}
 }
 
 // startLoad starts clients on the virtual IP, and a writer on the members of the named
@@ -66,8 +67,7 @@ func startLoad(t *testing.T, kubeconfig string, names ...string) *clients {
 func startLoadOn(t *testing.T, kubeconfig string, names func() []string) *clients {
 	t.Helper()
 	return startClients(t, load.Config{
-		Kubeconfig: kubeconfig, Criteria: unnoticed(),
-		Etcd: &load.Etcd{Endpoints: func() []string { return members(names()...) }, TLS: etcdCredentials(t, names()[0])},
+		Kubeconfig: kubeconfig, Criteria: unnoticed(), Etcd: directWriter(t, names()[0], names),
 	})
 }
 

@@ -69,7 +69,7 @@ func rearrange(t *testing.T, all []string, steps []arrangement) {
 			}
 			l := startClients(t, load.Config{
 				Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: criteria,
-				Etcd: directWriter(t, steps[n].etcdOn[0], all),
+				Etcd: directWriter(t, steps[n].etcdOn[0], func() []string { return all }),
 			})
 			arrange(t, w, front, next)
 			apply(t, w)

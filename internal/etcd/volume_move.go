@@ -113,8 +113,8 @@ func (j *joining) move(ctx context.Context, v membership.View, next membership.J
 	}
 }
 
-// setPeerURL requests the member at an address to change the peer URL of a voter. It refuses one that is a learner in v,
-// whose record etcd would corrupt (etcd-io/etcd#21694).
+// setPeerURL requests the member at an address to change the peer URL of a voter. It refuses one that is a learner in
+// v, whose record etcd would corrupt (etcd-io/etcd#21694).
 func setPeerURL(
 	ctx context.Context, clients *client.Clients, address string, v membership.View, id uint64, url string,
 ) error {

@@ -38,13 +38,10 @@ func (s *Set) MayLeave(
 	ctx context.Context, name string, seen Observed, how Leaving, why func(ctx context.Context, t Target) error,
 ) error {
 	if how == ToReturn && s.Hosts[name] == "" {
-		return &endpoint.Refusal{Problem: &problem.Problem{
-			Summary:   "Replica " + name + " not taken out of rotation at endpoint " + s.Address,
-			Cause:     "it could not return: none of the endpoint's targets has its name",
-			Unchanged: problem.Nothing,
-			Next:      "add it to the targets of the endpoint by this name, then apply again",
-			Err:       ErrNotATarget,
-		}}
+		refusal := s.refusal(name, "it could not return: none of the endpoint's targets has its name",
+			"add it to the targets of the endpoint by this name, then apply again")
+		refusal.Err = ErrNotATarget
+		return refusal
 	}
 	seen, err := confirm(ctx, name, seen, how, func(ctx context.Context, t Target) Target {
 		t.NotReady = s.probeAgain(ctx, t)
@@ -60,12 +57,16 @@ func (s *Set) MayLeave(
 	if cause == "" {
 		return nil
 	}
-	return &endpoint.Refusal{Last: last, Problem: &problem.Problem{
-		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + s.Address,
-		Cause:     cause,
-		Unchanged: problem.Nothing,
-		Next:      "bring the other back, or destroy it if it is gone (its state is below), then apply again",
-		Detail:    seen.Table(),
+	refusal := s.refusal(name, cause,
+		"bring the other back, or destroy it if it is gone (its state is below), then apply again")
+	refusal.Last, refusal.Detail = last, seen.Table()
+	return refusal
+}
+
+func (s *Set) refusal(name, cause, next string) *endpoint.Refusal {
+	return &endpoint.Refusal{Problem: &problem.Problem{
+		Summary: "Replica " + name + " not taken out of rotation at endpoint " + s.Address,
+		Cause:   cause, Unchanged: problem.Nothing, Next: next,
 	}}
 }
 
