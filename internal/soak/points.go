@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
@@ -170,11 +169,13 @@ func (c *cursor) list(s cut.Step, interrupted bool) {
 }
 
 // sidesOf returns the sides of a step at which it is cut. An observation changes nothing: before and after it,
-// everything is as it is after the step before it.
+// everything is as it is after the step before it. So only the first one is cut that follows a step of its machine.
 func sidesOf(s cut.Step, interrupted bool) []cut.Side {
 	switch {
-	case s.Key.Command != host.ObserveSummary:
+	case !s.Key.Observation():
 		return s.Sides
+	case s.Key.Occurrence > 1:
+		return nil
 	case slices.Contains(s.Sides, cut.During):
 		return []cut.Side{cut.During}
 	case interrupted: // it may not have begun when the process ended

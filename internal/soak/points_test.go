@@ -54,7 +54,7 @@ func tryAll(t *testing.T, c *cursor, runs ...[]string) []string {
 }
 
 func TestExhaustive(t *testing.T) {
-	got := tryAll(t, &cursor{}, []string{host.ObserveSummary, "x", "x", "y!"})
+	got := tryAll(t, &cursor{}, []string{host.ObserveSummary, host.ObserveSummary, "x", "x", "y!"})
 	want := []string{
 		"", "during a: observe the machine (1)",
 		"before a: x (1)", "during a: x (1)", "after a: x (1)",

@@ -1,13 +1,17 @@
 package cut
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 func key(machine, command string, occurrence int) Key { return Key{machine, command, occurrence} }
@@ -96,6 +100,31 @@ func TestSteps(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, steps) {
 		t.Errorf("the steps are %v, want %v", got, steps)
+	}
+}
+
+// TestObservations are counted from the last other step of their machine on.
+func TestObservations(t *testing.T) {
+	k := NewInjector(Point{}, io.Discard, nil)
+	k.Open()
+	var got []string
+	for _, step := range []struct{ machine, summary string }{
+		{"a", host.ObserveSummary}, {"a", host.ObserveSummary}, {"a", "x"}, {"a", host.ObserveSummary}, {"b", "x"},
+		{"a", host.ObserveSummary}, {"a", "x"}, {"a", host.ObserveSummary}, {"b", host.ObserveSummary},
+	} {
+		key := k.key(step.machine, step.summary)
+		if key.Observation() != (step.summary == host.ObserveSummary) {
+			t.Errorf("whether %s is an observation is wrong", key)
+		}
+		got = append(got, key.String())
+	}
+	want := []string{
+		"a: observe the machine (1)", "a: observe the machine (2)", "a: x (1)", "a: observe the machine after x (1) (1)",
+		"b: x (1)", "a: observe the machine after x (1) (2)", "a: x (2)", "a: observe the machine after x (2) (1)",
+		"b: observe the machine after x (1) (1)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the keys are %q, want %q", got, want)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // Injector counts steps from Open on, writes each to its log, and calls kill at its point. It is
@@ -17,13 +19,14 @@ type Injector struct {
 	mu     sync.Mutex
 	open   bool
 	number int
-	counts map[Key]int // of keys without an occurrence
+	counts map[Key]int    // of keys without an occurrence
+	last   map[string]Key // the last step of each machine that was no observation
 }
 
 // NewInjector returns an injector that does not count yet. kill is called once, and nothing is
 // counted or logged while it runs.
 func NewInjector(at Point, log io.Writer, kill func()) *Injector {
-	return &Injector{at: at, log: log, kill: kill, counts: map[Key]int{}}
+	return &Injector{at: at, log: log, kill: kill, counts: map[Key]int{}, last: map[string]Key{}}
 }
 
 // NewInjectorOf returns the injector for the value of PointVariable.
@@ -57,11 +60,24 @@ func (k *Injector) Around(address, summary string) (running, ended func()) {
 		return func() {}, func() {}
 	}
 	k.number++
-	s := &step{record: record{number: k.number, key: Key{Machine: address, Command: Normalize(summary)}}}
-	k.counts[s.key]++
-	s.key.Occurrence = k.counts[s.key]
+	s := &step{record: record{number: k.number, key: k.key(address, summary)}}
 	k.reach(Before, s)
 	return func() { k.running(s) }, func() { k.ended(s) }
+}
+
+// key returns the key of a step that begins. Observations are counted from the last other step of their machine on: how
+// many of them an apply takes while it waits varies between runs.
+func (k *Injector) key(address, summary string) Key {
+	key, observation := Key{Machine: address, Command: Normalize(summary)}, summary == host.ObserveSummary
+	if last, ok := k.last[address]; observation && ok {
+		key.Command += fmt.Sprintf(" after %s (%d)", last.Command, last.Occurrence)
+	}
+	k.counts[key]++
+	key.Occurrence = k.counts[key]
+	if !observation {
+		k.last[address] = key
+	}
+	return key
 }
 
 // running waits for the moment of a cut during the step. Only the first run counts of a command

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // Key identifies a step, so that it is the same step in each run of one operation. The number of
@@ -14,6 +16,9 @@ type Key struct {
 	Command    string `json:"command"`    // summary, see Normalize
 	Occurrence int    `json:"occurrence"` // of this command on this machine in this run, from 1
 }
+
+// Observation reports whether the step only observes a machine. It changes nothing.
+func (k Key) Observation() bool { return strings.HasPrefix(k.Command, host.ObserveSummary) }
 
 func (k Key) String() string { return fmt.Sprintf("%s: %s (%d)", k.Machine, k.Command, k.Occurrence) }
 
