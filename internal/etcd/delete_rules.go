@@ -77,6 +77,25 @@ func (in leaveInput) occupied() string {
 	return ""
 }
 
+// unrecorded reports whether the machine has a member, and nothing says which: the definition and the data are there, and
+// the record is missing or invalid.
+func (in leaveInput) unrecorded() bool {
+	f := in.Self
+	return f.Reached() && f.Record == nil && f.HasUnit() && (f.Data || f.Running())
+}
+
+// refuseUnrecorded refuses the removal of a member whose record is missing, of which the machine would be left as it is:
+// with a process, the data and the keys. The cluster vouches for a member that serves, so an apply writes the record
+// again; nothing vouches for another one.
+func refuseUnrecorded(in leaveInput) leaveDecision {
+	return leaveDecision{
+		Kind: leaveRefuse, Reason: in.occupied() + ", so whether it is this member is not known",
+		Next: "apply the member without destroying or replacing it: while it serves, " + layout.RecordPath + " is written " +
+			"again. Then destroy it. If it does not serve, or belongs to another cluster, stop it and move " +
+			layout.ConfigDir + " and " + in.DataDir + " away, then destroy again",
+	}
+}
+
 // mayBeElsewhere reports whether another machine has, or may have, a member of the
 // cluster.
 func (in leaveInput) mayBeElsewhere() bool {
@@ -90,6 +109,9 @@ func decideLeave(in leaveInput) leaveDecision {
 		return *d
 	}
 	if in.View == nil {
+		if in.unrecorded() {
+			return refuseUnrecorded(in)
+		}
 		return leaveWithoutQuorum(in)
 	}
 	entry, listed := in.View.ByPeerURL(in.PeerURL)
@@ -103,6 +125,9 @@ func decideLeave(in leaveInput) leaveDecision {
 	if listed && entry.Name != "" && entry.Name != in.Name { // the address belongs to another member now
 		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster lists %s as member %q", in.PeerURL,
 			entry.Name)}
+	}
+	if in.unrecorded() {
+		return refuseUnrecorded(in)
 	}
 	if !listed {
 		return leaveUnlisted(in)

@@ -56,6 +56,12 @@ func TestDecideLeave(t *testing.T) {
 		v.Members[0].PeerURLs = []string{"https://cp1.example.com:2380"}
 		return &v
 	}
+	unrecorded := runs(established("cp1"))
+	unrecorded.Record = nil
+	unrecorded9 := runs(established("cp9"))
+	unrecorded9.Record = nil
+	halfWritten := blank("cp1") // a Create was cut off
+	halfWritten.Facts.Files = map[string]host.FileState{layout.UnitPath: {}}
 	first := established("cp1")
 	first.Record.MemberID = "1"
 	liar := established("cp9")
@@ -96,6 +102,16 @@ func TestDecideLeave(t *testing.T) {
 			otherwise: leaveRefuse, reason: "CORRUPT is raised for cp2",
 		},
 		{name: "its machine claims the ID of another member", in: three(runs(liar)), view: view("Lhh"), want: leaveClean},
+		{name: "without its record", in: three(unrecorded), view: view("Lhh"), want: leaveRefuse, reason: "has etcd data"},
+		{name: "without its record, dead", in: three(unrecorded), view: view("dLh"), want: leaveRefuse, reason: "not known"},
+		{name: "the last, without its record", in: leaveInput{Self: unrecorded}, view: view("L"), want: leaveRefuse},
+		{name: "without its record, removed", in: three(unrecorded9), view: view("Lhh"), want: leaveRefuse},
+		{name: "without its record, silent", in: three(unrecorded), want: leaveRefuse},
+		{
+			name: "without its record, another member's address", in: three(unrecorded), view: &otherName,
+			want: leaveOccupied, reason: `member "db1"`,
+		},
+		{name: "its Create was cut off", in: three(halfWritten), view: view("Lhh"), want: leaveRemove},
 		{name: "the second of three", in: three(runs(established("cp2"))), view: view("Lhh"), want: leaveRemove},
 		{name: "it has never started", in: three(blank("cp3")), view: &unnamed, want: leaveRemove},
 		{
