@@ -43,6 +43,20 @@ func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (me
 	return membership.DeathVerdict{ID: m.ID, At: time.Now()}, nil
 }
 
+// mayRestart returns why a member may not be restarted now, or nil. A member that is unhealthy may only have been late:
+// if the others have no quorum without it, it is examined.
+func (cl *cluster) mayRestart(ctx context.Context, s Spec, v membership.View, m membership.Member) error {
+	err := membership.MayRestart(v, m.ID)
+	if err == nil || membership.MayRestart(v.WithDead(m.ID), m.ID) != nil {
+		return err
+	}
+	d, failed := cl.examine(ctx, s, m)
+	if failed != nil {
+		return failed
+	}
+	return membership.MayRestart(d.Mark(v, cl.verdictLasts()), m.ID)
+}
+
 // answers reports whether a member answers anything, on connections that are opened for
 // this request.
 func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {

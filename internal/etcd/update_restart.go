@@ -36,7 +36,7 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 			return false, wait.Pause(ctx, c.cl.pace.Poll)
 		}
 	}
-	if err := membership.MayRestart(*v, entry.ID); err != nil {
+	if err := c.cl.mayRestart(ctx, c.s, *v, *entry); err != nil {
 		return false, c.waitOrRefuse(ctx, v, err)
 	}
 	if waited, err := c.settle(ctx, *v, entry.ID); waited || err != nil {

@@ -67,7 +67,7 @@ func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, e
 	if !listed { // it was removed, so nobody needs it there
 		return true, nil
 	}
-	if err := membership.MayRestart(v, entry.ID); err != nil {
+	if err := t.cl.mayRestart(ctx, t.s, v, entry); err != nil {
 		return false, t.waitOrRefuse(ctx, &v, err)
 	}
 	if entry.Healthy {

@@ -98,36 +98,39 @@ func MayRemove(v View, id uint64) error {
 }
 
 // MayRestart returns why the member may not be restarted now, or nil. An unhealthy member
-// has nothing to lose. With one or two voters each is needed for quorum, so a short
-// interruption cannot be avoided; it is allowed only if the other one is healthy. With
-// more voters, not every other member has to be healthy if quorum remains: requiring that
-// would forbid all maintenance as long as one machine is dead
-// (kubernetes/kubernetes#138403).
+// has nothing to lose if it is dead, or if the others have quorum without it. Otherwise, as
+// the view is linearizable, it may have voted: a single unhealthy observation does not make
+// a member dead. With one or two voters each is needed for quorum, so a short interruption
+// cannot be avoided; it is allowed only if the other one is healthy. With more voters, not
+// every other member has to be healthy if quorum remains: requiring that would forbid all
+// maintenance as long as one machine is dead (kubernetes/kubernetes#138403).
 func MayRestart(v View, id uint64) error {
 	target, ok := v.Member(id)
 	if !ok {
 		return errNotListed
 	}
-	if !target.Healthy || target.Learner {
+	voters := v.Voters()
+	rest := Except(voters, id)
+	have, need := CountHealthy(rest), Quorum(len(voters))
+	if len(voters) <= 2 {
+		need = len(rest)
+	}
+	if target.Learner || !target.Healthy && (target.Dead || have >= need) {
 		return nil
 	}
 	if err := RequireStable(v); err != nil {
 		return err
 	}
-	voters := v.Voters()
-	rest := Except(voters, id)
-	if len(voters) <= 2 {
-		if CountHealthy(rest) < len(rest) {
-			return fmt.Errorf("%w: %s", ErrUnhealthy, unhealthyNames(rest))
-		}
+	switch {
+	case have >= need:
 		return nil
-	}
-	if have, need := CountHealthy(rest), Quorum(len(voters)); have < need {
+	case len(voters) <= 2:
+		return fmt.Errorf("%w: %s", ErrUnhealthy, unhealthyNames(rest))
+	default:
 		return fmt.Errorf("%w during the restart: %d of %d voters must stay healthy, but without this member only "+
 			"%d would be (unhealthy: %s)",
 			errQuorum, need, len(voters), have, unhealthyNames(rest))
 	}
-	return nil
 }
 
 // RequireAllHealthy returns an error that names the unhealthy members, or nil.

@@ -84,6 +84,11 @@ func TestMayRestart(t *testing.T) {
 		{"Lhhhd", 2, nil},
 		{"Lhhdd", 2, errQuorum},
 		{"Ldd", 3, nil}, // it has nothing to lose
+		{"Lhs", 3, nil},
+		{"Lds", 3, errQuorum}, // it voted, or nobody could have answered
+		{"Lhss", 3, errQuorum},
+		{"Ls", 2, nil}, // as if it were healthy
+		{"s", 1, nil},
 		{"hhl", 3, nil}, // a learner has no vote
 		{"hhh", 1, errNoLeader},
 		{"Lhh", 9, errNotListed},
