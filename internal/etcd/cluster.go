@@ -84,6 +84,7 @@ type cluster struct {
 	joining         map[string]int          // peer URLs of members whose Create is in progress
 	restarted       time.Time               // when this process last observed a member serving after restarting it
 	upgrades        upgrades                // of this process
+	unstarted       string                  // the member that did not serve after a change of its definition
 	saved           map[string]time.Time    // snapshots before a change between one and two voters, by label
 	restored        doneRestore             // until the restored cluster has grown
 	lastWaitTimeout time.Time               // when waiting for permission to restart a member last timed out

@@ -227,6 +227,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	if r.Restart == "" {
 		return true, c.write(ctx, r)
 	}
+	if err := c.mayChangeDefinition(v, r); err != nil {
+		return false, err
+	}
 	if ready, err := c.readyToRestart(ctx, v); !ready || err != nil {
 		return false, err
 	}
@@ -242,6 +245,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		// A downgrade that this version gives up is known only now, because 3.5 does not report it.
 		return false, c.changeVersion(ctx, v, r)
 	}
+	former := formerDefinition(c.f, machine.EntryOf(v, c.s.Spec), r)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{
 		Verb: machine.Start, DataDir: c.s.Directory(), Remount: r.Remount, Returns: r.Returns, Timers: r.Timers,
 	}); err != nil {
@@ -254,6 +258,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		}
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
+		if former != "" {
+			return false, c.returnTo(ctx, former, err)
+		}
 		return false, c.cl.notServing(ctx, c.s, err)
 	}
 	c.cl.noteRestart()
