@@ -37,7 +37,8 @@ func changing(s etcd.Spec) (end func()) {
 }
 
 // registrar returns the registrar that the record of a machine of the cluster describes. A machine
-// that names the endpoint of another cluster is not believed.
+// that names the endpoint of another cluster is not believed, and one that names no cluster, as those of an earlier
+// version, has an endpoint of its own: the balancers of another cluster refuse.
 func (s *session) registrar(text json.RawMessage, bundle *pki.Bundle) (controlplane.Registrar, error) {
 	registration, err := registrationIn(text)
 	if err == nil && registration.ClusterID != "" && registration.ClusterID != bundle.ClusterID {
@@ -45,6 +46,10 @@ func (s *session) registrar(text json.RawMessage, bundle *pki.Bundle) (controlpl
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read registration: %w", err)
+	}
+	registration = inCluster(registration, bundle)
+	for i := range registration.Additional {
+		registration.Additional[i] = inCluster(registration.Additional[i], bundle)
 	}
 	return s.registrars.recorded(registration, bundle.ClusterName), nil
 }
