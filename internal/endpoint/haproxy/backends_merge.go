@@ -33,9 +33,7 @@ const (
 // candidate is a server that at least one balancer lists.
 type candidate struct {
 	server
-	listed int  // number of balancers that list it
-	marked int  // number of those that list it once and with a registration's mark
-	up     bool // at least one of them sends it requests
+	marked int // number of balancers that list it once and with a registration's mark
 }
 
 // candidates returns the servers of all balancers that have a list, and the number of these
@@ -50,13 +48,9 @@ func candidates(seen map[string]balancer) (all []candidate, lists int) {
 		for _, listed := range b.servers {
 			c := byServer[listed]
 			c.server = listed
-			c.listed++
 			if b.has(listed) {
 				c.marked++
 			}
-			c.up = c.up || slices.ContainsFunc(b.stats, func(running stat) bool {
-				return running.Name == listed.Name && running.Address == listed.Address && running.up()
-			})
 			byServer[listed] = c
 		}
 	}
@@ -80,22 +74,24 @@ func disputed(all []candidate, lists int) []server {
 	return some
 }
 
-// mergeBackends decides which servers every balancer must list, and which ones stay where they
-// are without a mark because they serve although their machine does not answer. A machine that
-// neither answers nor serves is not listed: its own next apply registers it again.
-func mergeBackends(all []candidate, lists int, verdicts map[server]verdict) (wanted, kept []server) {
+// mergeBackends decides which servers every balancer must list, and which ones stay on some, by balancer. A mark and the
+// statistics are a balancer's own word. So a server whose machine does not answer is added to the others only if most
+// balancers list it. Otherwise it stays where it is listed, if half of them list it or that balancer sends it requests.
+// If neither is so, its own next apply registers it again.
+func mergeBackends(
+	seen map[string]balancer, verdicts map[server]verdict,
+) (wanted []server, kept map[string][]server) {
+	all, lists := candidates(seen)
 	open := disputed(all, lists)
 	best := map[string]candidate{}
+	var unconfirmed []candidate
 	for _, c := range all {
 		switch v := verdicts[c.server]; {
-		case !slices.Contains(open, c.server):
-		case v == confirmed:
+		case !slices.Contains(open, c.server), v == confirmed:
 		case v == denied:
 			continue
-		case c.marked == 0 && c.up:
-			kept = append(kept, c.server)
-			continue
-		case c.marked == 0 || 2*c.marked < lists && !c.up:
+		case 2*c.marked <= lists:
+			unconfirmed = append(unconfirmed, c)
 			continue
 		}
 		if other, twice := best[c.Name]; !twice || preferred(c, other, verdicts) {
@@ -105,8 +101,32 @@ func mergeBackends(all []candidate, lists int, verdicts map[server]verdict) (wan
 	for _, name := range names(best) {
 		wanted = append(wanted, best[name].server)
 	}
-	kept = slices.DeleteFunc(kept, func(s server) bool { _, known := best[s.Name]; return known })
-	return wanted, slices.CompactFunc(kept, func(a, b server) bool { return a.Name == b.Name })
+	unconfirmed = slices.DeleteFunc(unconfirmed, func(c candidate) bool { _, known := best[c.Name]; return known })
+	return wanted, keptBackends(seen, unconfirmed, lists)
+}
+
+// keptBackends returns the unconfirmed servers that stay in the list of each balancer, with one address of a name: the
+// one that more balancers list.
+func keptBackends(seen map[string]balancer, unconfirmed []candidate, lists int) map[string][]server {
+	slices.SortStableFunc(unconfirmed, func(a, b candidate) int { return b.marked - a.marked })
+	kept := map[string][]server{}
+	for _, c := range unconfirmed {
+		for name, b := range seen {
+			stays := slices.Contains(b.servers, c.server) && (2*c.marked == lists || b.sends(c.server))
+			if !stays || slices.ContainsFunc(kept[name], func(s server) bool { return s.Name == c.Name }) {
+				continue
+			}
+			kept[name] = append(kept[name], c.server)
+		}
+	}
+	return kept
+}
+
+// sends reports whether the balancer sends requests to a server.
+func (b balancer) sends(to server) bool {
+	return slices.ContainsFunc(b.stats, func(running stat) bool {
+		return running.Name == to.Name && running.Address == to.Address && running.up()
+	})
 }
 
 // preferred reports which of two addresses of one replica is used: the one in the record on its
@@ -121,11 +141,18 @@ func preferred(a, b candidate, verdicts map[server]verdict) bool {
 // servers returns the wanted servers of each host's list.
 func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
 	all, lists := candidates(seen)
-	wanted, kept := mergeBackends(all, lists, s.askReplicas(ctx, disputed(all, lists)))
+	wanted, kept := mergeBackends(seen, s.askReplicas(ctx, disputed(all, lists)))
 	texts := make(map[string]string, len(seen))
 	for name, b := range seen {
-		stay := slices.DeleteFunc(slices.Clone(kept), func(k server) bool { return !slices.Contains(b.servers, k) })
-		texts[name] = renderBackends(s.Address, wanted, stay)
+		registered, others := slices.Clone(wanted), []server(nil)
+		for _, k := range kept[name] {
+			if b.has(k) {
+				registered = append(registered, k)
+			} else {
+				others = append(others, k)
+			}
+		}
+		texts[name] = renderBackends(s.Address, registered, others)
 	}
 	return texts
 }

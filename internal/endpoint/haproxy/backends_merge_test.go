@@ -74,13 +74,16 @@ func TestMergeBackends(t *testing.T) {
 	all := renderBackends(testVIP, []server{cp1, cp2}, nil)
 	one := renderBackends(testVIP, []server{cp1}, nil)
 	by := func(bare ...server) string { return renderBackends(testVIP, []server{cp1}, bare) }
+	forged := renderBackends(testVIP, []server{cp1, zz}, nil)
+	elsewhere := renderBackends(testVIP, []server{cp1, moved}, nil)
+	onFirst := func(s server) map[string][]server { return map[string][]server{"a": {s}} }
 	none := host.Facts{}
 	tests := map[string]struct {
 		lists    []string
 		up       []server // of the first balancer
 		verdicts map[server]verdict
 		wanted   []server
-		kept     []server
+		kept     map[string][]server // by balancer
 	}{
 		"they agree, whoever cannot be asked": {
 			lists:  []string{all, all, all},
@@ -106,11 +109,35 @@ func TestMergeBackends(t *testing.T) {
 			lists:  []string{all, all, one},
 			wanted: []server{cp1, cp2},
 		},
-		"one of two has it, and it cannot be asked": {lists: []string{all, one}, wanted: []server{cp1, cp2}},
-		"few have it, and it cannot be asked":       {lists: []string{all, one, one}, wanted: []server{cp1}},
+		"one of two has it, and it cannot be asked": {
+			lists: []string{all, one}, wanted: []server{cp1}, kept: onFirst(cp2),
+		},
+		"one of two has it, it cannot be asked, and a third one is new": {
+			lists: []string{all, one, ""}, wanted: []server{cp1}, kept: onFirst(cp2),
+		},
+		"two of four have it, and it cannot be asked": {
+			lists: []string{all, all, one, one}, wanted: []server{cp1}, kept: map[string][]server{"a": {cp2}, "b": {cp2}},
+		},
+		"few have it, and it cannot be asked": {lists: []string{all, one, one}, wanted: []server{cp1}},
 		"few have it, it serves, and cannot be asked": {
-			lists: []string{all, one, one}, up: []server{cp2},
-			wanted: []server{cp1, cp2},
+			lists: []string{all, one, one}, up: []server{cp2}, wanted: []server{cp1}, kept: onFirst(cp2),
+		},
+		"few have it, another one says that it serves, and it cannot be asked": {
+			lists: []string{one, all, one}, up: []server{cp2}, wanted: []server{cp1},
+		},
+		"a forged mark on one of two": {
+			lists: []string{forged, one}, up: []server{zz}, wanted: []server{cp1}, kept: onFirst(zz),
+		},
+		"a forged mark on one of three": {
+			lists: []string{forged, one, one}, up: []server{zz}, wanted: []server{cp1}, kept: onFirst(zz),
+		},
+		"a forged address of a replica that cannot be asked either": {
+			lists: []string{elsewhere, all}, up: []server{moved}, wanted: []server{cp1},
+			kept: map[string][]server{"a": {moved}, "b": {cp2}},
+		},
+		"a hand-written second address beside the registered one, and neither can be asked": {
+			lists: []string{renderBackends(testVIP, []server{cp1, moved}, []server{cp2}), one}, up: []server{cp2, moved},
+			wanted: []server{cp1}, kept: onFirst(moved),
 		},
 		"written by hand": {
 			lists:    []string{by(zz), one, one},
@@ -124,18 +151,18 @@ func TestMergeBackends(t *testing.T) {
 		"the same on all": {lists: []string{by(zz), by(zz)}, wanted: []server{cp1}},
 		"the same, serving, to where nobody can be asked": {
 			lists: []string{by(zz), one}, up: []server{zz},
-			wanted: []server{cp1}, kept: []server{zz},
+			wanted: []server{cp1}, kept: onFirst(zz),
 		},
 		"of an earlier version": {
 			lists:    []string{by(cp2), by(cp2)},
 			verdicts: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2},
 		},
 		"another port while one was down": {
-			lists:    []string{renderBackends(testVIP, []server{cp1, moved}, nil), all},
+			lists:    []string{elsewhere, all},
 			verdicts: map[server]verdict{moved: confirmed, cp2: denied}, wanted: []server{cp1, moved},
 		},
 		"two addresses of one name, and it cannot be asked": {
-			lists: []string{renderBackends(testVIP, []server{cp1, moved}, nil), all, all}, wanted: []server{cp1, cp2},
+			lists: []string{elsewhere, all, all}, wanted: []server{cp1, cp2},
 		},
 		"a hand-written second address of a name that is serving": {
 			lists: []string{by(moved), all, all}, up: []server{moved},
@@ -157,9 +184,8 @@ func TestMergeBackends(t *testing.T) {
 			}
 			seen[string(rune('a'+i))] = b
 		}
-		got, lists := candidates(seen)
-		wanted, kept := mergeBackends(got, lists, test.verdicts)
-		if !slices.Equal(wanted, test.wanted) || !slices.Equal(kept, test.kept) {
+		wanted, kept := mergeBackends(seen, test.verdicts)
+		if !slices.Equal(wanted, test.wanted) || !maps.EqualFunc(kept, test.kept, slices.Equal) {
 			t.Errorf("%s: wanted %v, kept %v", name, wanted, kept)
 		}
 	}
@@ -204,6 +230,28 @@ func TestServersAsksWhereItMust(t *testing.T) {
 	}
 	if !maps.Equal(asked, map[string]int{"cp2": 1, "zz": 1}) {
 		t.Errorf("asked %v", asked)
+	}
+}
+
+// TestUnconfirmedStays: a server whose machine cannot be asked stays as it is where it is listed, and comes to no other
+// balancer, also in the rounds that follow.
+func TestUnconfirmedStays(t *testing.T) {
+	cp1, zz := serverAt("cp1", "10.0.0.11:6443"), serverAt("zz", "203.0.113.9:6443")
+	s := Spec{Address: testVIP, Registered: func(context.Context, string, netip.AddrPort) (bool, error) {
+		return false, errors.New("the host key is not known")
+	}}
+	one := renderBackends(testVIP, []server{cp1}, nil)
+	want := map[string]string{"a": renderBackends(testVIP, []server{cp1, zz}, nil), "b": one, "new": one}
+	seen := map[string]balancer{"a": lists(testVIP, cp1, zz), "b": lists(testVIP, cp1), "new": {}}
+	if got := s.servers(t.Context(), seen); !maps.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	seen["new"] = lists(testVIP, cp1)
+	first := seen["a"]
+	first.stats = []stat{{Name: zz.Name, Address: zz.Address, Status: "UP"}}
+	seen["a"] = first
+	if got := s.servers(t.Context(), seen); !maps.Equal(got, want) {
+		t.Errorf("once the new one has a list: got %q\nwant %q", got, want)
 	}
 }
 
