@@ -230,6 +230,9 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 	if err != nil {
 		return nil, fmt.Errorf("read the address of replica %s: %w", name, err)
 	}
+	if err := checkListed(ctx, s.Registrar, name, at); err != nil { // one balancer alone may say that it is there
+		return nil, err
+	}
 	b := StackedMember{
 		Host: r.machine(at), Bundle: s.Bundle,
 		Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil },

@@ -34,7 +34,12 @@ func (r *Replicas) Hold(ctx context.Context, b StackedMember, d time.Duration) e
 	}
 	defer held.Release()
 	ctx = held.Context(ctx)
-	lock, _, err := r.drain(ctx, s, drainOptions{stops: true, check: requireServing(s)})
+	lock, _, err := r.drain(ctx, s, drainOptions{stops: true, check: func(ctx context.Context, lock heldLock) error {
+		if err := checkListed(ctx, s.Registrar, s.Name, s.Address); err != nil {
+			return err
+		}
+		return requireServing(s)(ctx, lock)
+	}})
 	if err != nil {
 		return err
 	}

@@ -199,6 +199,15 @@ func (r *recordingRegistrar) Replicas(context.Context) (map[string]string, error
 	return all, nil
 }
 
+func (r *recordingRegistrar) ListedAt(ctx context.Context, name string) ([]string, error) {
+	all, err := r.Replicas(ctx)
+	at, none := netip.ParseAddrPort(all[name])
+	if none != nil {
+		return nil, err
+	}
+	return []string{at.Addr().String()}, err
+}
+
 // take returns the calls so far and clears them.
 func (r *recordingRegistrar) take() []string {
 	r.mu.Lock()

@@ -55,7 +55,9 @@ func (o *Outage) Begins(ctx context.Context) error {
 		return err
 	}
 	problem.Progress(ctx, "%s: its etcd member is about to stop", s.Machine())
-	options := drainOptions{stops: true, duringMember: true}
+	options := drainOptions{stops: true, duringMember: true, check: func(ctx context.Context, _ heldLock) error {
+		return checkListed(ctx, s.Registrar, s.Name, s.Address)
+	}}
 	lock, _, err := o.replicas.drain(ctx, *s, options)
 	if err != nil {
 		return err
@@ -139,6 +141,9 @@ func (o *Outage) Ended(ctx context.Context) error {
 		recoverAfterMember(ctx, *s, state)
 		o.unpause()
 		return nil // other problems of the replica are unrelated to this change
+	}
+	if err := checkListed(ctx, s.Registrar, s.Name, s.Address); err != nil {
+		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)
 	}
 	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
 		succeeded = false

@@ -56,6 +56,9 @@ type Registrar interface {
 	// Replicas returns every replica that a load balancer lists, name → host:port. Unreachable
 	// load balancers are skipped.
 	Replicas(ctx context.Context) (map[string]string, error)
+	// ListedAt returns the addresses of the machines at which a load balancer lists the replica: more than one if load
+	// balancers differ. Unreachable load balancers are skipped.
+	ListedAt(ctx context.Context, name string) ([]string, error)
 	// Balancers are the machines that hold the lease for changes of rotation.
 	Balancers() []host.LeaseTaker
 	// LeavesByStopping reports whether a replica stays in rotation until its API server stops:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -67,9 +68,38 @@ func recoverAfterMember(ctx context.Context, s Spec, state stackedStatus) {
 	if w.poll(soon, s, component.APIServer(s.Replica)) != nil {
 		components = []string{release.APIServer}
 	}
-	if err := startAndRegister(ctx, s, components); err != nil {
+	err := checkListed(ctx, s.Registrar, s.Name, s.Address)
+	if err == nil {
+		err = startAndRegister(ctx, s, components)
+	}
+	if err != nil {
 		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.Machine(), err)
 	}
+}
+
+// checkListed returns an error if the endpoint has the replica of a name at another machine than the one that says to
+// have it. A drain, or a registration, would take that replica out of rotation, and the name is the machine's own word.
+// One that no endpoint lists is not registered yet. Another port is no other machine.
+func checkListed(ctx context.Context, at Registrar, name, address string) error {
+	listed, err := at.ListedAt(ctx, name)
+	if err != nil {
+		return fmt.Errorf("look for the replica %s at its endpoint: %w", problem.Quote(name), err)
+	}
+	own, err := netip.ParseAddr(address)
+	for _, text := range listed {
+		other, bad := netip.ParseAddr(text)
+		if text == address || err == nil && bad == nil && other == own {
+			continue
+		}
+		return &problem.Problem{
+			Summary: "Replica of another machine not changed", Host: address, Unchanged: problem.Nothing,
+			Cause: "the machine says in " + machine.RecordPath + " that its replica is " + problem.Quote(name) +
+				", and the endpoint has that one at " + text,
+			Next: "if the replica has moved to this machine, or a balancer lists it wrongly, apply the replica or the " +
+				"endpoint alone first (-target). Otherwise find out who has changed that file",
+		}
+	}
+	return nil
 }
 
 // dependentReplica returns the replica on the machine whose only etcd member this is; nil if

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"encoding/base64"
 	"os"
 	"path/filepath"
@@ -11,6 +12,36 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
+
+// listing is an endpoint that lists a replica at addresses.
+type listing struct {
+	Registrar
+	at  []string
+	err error
+}
+
+func (l listing) ListedAt(context.Context, string) ([]string, error) { return l.at, l.err }
+
+// TestCheckListed: a machine that says to have a replica is believed if no endpoint has that one at another machine.
+func TestCheckListed(t *testing.T) {
+	for name, c := range map[string]struct {
+		own  string
+		at   listing
+		want string // part of the refusal
+	}{
+		"here":                       {"10.0.0.11", listing{at: []string{"10.0.0.11"}}, ""},
+		"here, in another form":      {"fd00:0:0::11", listing{at: []string{"fd00::11"}}, ""},
+		"nowhere":                    {"10.0.0.11", listing{}, ""},
+		"elsewhere":                  {"10.0.0.11", listing{at: []string{"10.0.0.12"}}, "has that one at 10.0.0.12"},
+		"here, by one balancer only": {"10.0.0.11", listing{at: []string{"10.0.0.11", "10.0.0.12"}}, "at 10.0.0.12"},
+		"nobody can be asked":        {"10.0.0.11", listing{err: host.ErrUnreachable}, "look for the replica"},
+	} {
+		err := checkListed(t.Context(), c.at, "cp2", c.own)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 // TestForeignReplicaOnMember: an API server of kubeadm depends on the member of its machine if it has no other one, and
 // runs.

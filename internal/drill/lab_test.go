@@ -91,6 +91,7 @@ func (alone) Undrain(context.Context, string) error                        { ret
 func (alone) Deregister(context.Context, string) error                     { return nil }
 func (alone) OutOfRotation(context.Context) (map[string]string, error)     { return nil, nil }
 func (alone) Replicas(context.Context) (map[string]string, error)          { return nil, nil }
+func (alone) ListedAt(context.Context, string) ([]string, error)           { return nil, nil }
 func (alone) Balancers() []host.LeaseTaker                                 { return nil }
 func (alone) LeavesByStopping() bool                                       { return false }
 func (alone) AgentsReachDrained() bool                                     { return true }

@@ -13,6 +13,7 @@ func (m *machine) ask(script string) (string, error) {
 	case strings.Contains(script, eachName):
 		return m.replica(script), nil
 	case strings.Contains(script, "\nmember_report "), // no machine has static pods
+		strings.Contains(script, "\nreplica_report "),
 		strings.Contains(script, "kubelet_config="),              // nor a kubelet
 		strings.Contains(script, "blkid -c /dev/null -o device"): // nor a volume that is not mounted
 		return "", nil

@@ -28,6 +28,7 @@ type RegistrarOfOne interface {
 	Registered(ctx context.Context, name, address string) ([]string, error)
 	OutOfRotation(ctx context.Context) (map[string]string, error)
 	Replicas(ctx context.Context) (map[string]string, error)
+	ListedAt(ctx context.Context, name string) ([]string, error)
 	Serving(ctx context.Context) (map[string]string, error)
 	Balancers() []host.LeaseTaker
 	LeavesByStopping() bool
@@ -260,6 +261,19 @@ func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error
 // Replicas returns every replica that one of the endpoints lists, name → host:port.
 func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	return r.union(ctx, func(one RegistrarOfOne) (map[string]string, error) { return one.Replicas(ctx) })
+}
+
+// ListedAt returns the addresses of the machines at which one of the endpoints lists a replica.
+func (r *Registrar) ListedAt(ctx context.Context, name string) ([]string, error) {
+	var all []string
+	for _, e := range r.counted() {
+		at, err := e.Registrar.ListedAt(ctx, name)
+		if err = e.reachable(ctx, err); err != nil {
+			return nil, err
+		}
+		all = append(all, at...)
+	}
+	return all, nil
 }
 
 // union asks the endpoints that are left too: others may be in rotation only there. What the first of Endpoints says

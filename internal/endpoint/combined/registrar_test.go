@@ -59,6 +59,13 @@ func (r *recording) Replicas(context.Context) (map[string]string, error) {
 	return r.listed, r.refuse["replicas"]
 }
 
+func (r *recording) ListedAt(_ context.Context, name string) ([]string, error) {
+	if at := r.listed[name]; at != "" {
+		return []string{at}, r.refuse["replicas"]
+	}
+	return nil, r.refuse["replicas"]
+}
+
 func (r *recording) Balancers() []host.LeaseTaker { return r.machines }
 func (r *recording) LeavesByStopping() bool       { return r.stopping }
 func (r *recording) AgentsReachDrained() bool     { return !r.announces }

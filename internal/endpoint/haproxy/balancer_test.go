@@ -362,6 +362,12 @@ func TestWithoutChain(t *testing.T) {
 	if got := replicaAddresses(seen); !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
+	if got := listedAt("cp2", seen); !slices.Equal(got, []string{"10.0.0.12", "10.0.0.98", "10.0.0.99"}) {
+		t.Errorf("cp2 is listed at %v", got)
+	}
+	if got := listedAt("cp3", seen); len(got) > 0 {
+		t.Errorf("cp3 is listed at %v", got)
+	}
 	if got := replicaAddresses(nil); len(got) > 0 {
 		t.Errorf("of no balancer: %v", got)
 	}

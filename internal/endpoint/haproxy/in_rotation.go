@@ -52,6 +52,43 @@ func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error
 // Replicas returns all replicas that a balancer lists or still sends requests to, whatever their
 // state, with their addresses. A balancer that does not answer is skipped if another one does.
 func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
+	seen, err := r.observeReachable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return replicaAddresses(seen), nil
+}
+
+// ListedAt returns the addresses of the machines at which a balancer lists a replica, or still sends requests to it. A
+// balancer that does not answer is skipped if another one does.
+func (r *Registrar) ListedAt(ctx context.Context, name string) ([]string, error) {
+	seen, err := r.observeReachable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return listedAt(name, seen), nil
+}
+
+func listedAt(name string, seen map[string]balancer) []string {
+	var all []string
+	for _, b := range seen {
+		for _, listed := range b.servers {
+			if listed.Name == name {
+				all = append(all, listed.Address.Addr().String())
+			}
+		}
+		for _, running := range b.stats {
+			if running.Name == name {
+				all = append(all, running.Address.Addr().String())
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// observeReachable returns the balancers that can be observed. It is an error if there is none.
+func (r *Registrar) observeReachable(ctx context.Context) (map[string]balancer, error) {
 	seen, err := r.observe(ctx)
 	reachable := reachableOf(seen)
 	if err := ctx.Err(); err != nil {
@@ -63,7 +100,7 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	if err := errors.Join(err, unreachableOf(seen)); err != nil {
 		problem.Progress(ctx, "skipped: %v", err)
 	}
-	return replicaAddresses(reachable), nil
+	return reachable, nil
 }
 
 // Serving returns the replicas to which a balancer sends new requests, name → host:port, from the

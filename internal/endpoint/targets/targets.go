@@ -107,6 +107,14 @@ func (s *Set) Replicas(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
+// ListedAt returns the address of the target of that name, if there is one.
+func (s *Set) ListedAt(_ context.Context, name string) ([]string, error) {
+	if at := s.Hosts[name]; at != "" {
+		return []string{at}, nil
+	}
+	return nil, nil
+}
+
 // WaitUntilEmpty returns when no target has a replica of the endpoint any more. Otherwise it returns
 // the names of those that do, when none has left for as long as wait. It returns endpoint.ErrSuperseded as soon as a
 // Create has taken the endpoint over.
