@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
-// checkChange refuses what the replicas of an endpoint cannot follow one after the other, and warns where something
-// that the provider does not manage has to follow in a certain order.
+// checkChange refuses what the replicas of an endpoint cannot follow one after the other, or its clients not at all, and
+// warns where something that the provider does not manage has to follow in a certain order.
 func (m endpointModel) checkChange(ctx context.Context, before endpointModel, diags *diag.Diagnostics) {
 	if !m.Address.Equal(before.Address) {
 		return // it is another endpoint
@@ -16,24 +16,29 @@ func (m endpointModel) checkChange(ctx context.Context, before endpointModel, di
 	switch {
 	case allKnown(m.External, before.External):
 		m.warnSlowerCheck(ctx, before, diags)
+	case allKnown(m.HAProxy, before.HAProxy):
+		m.refusePort(before, "HAProxy has one port. Kubelets, kubeconfigs and all other clients use the former one, where "+
+			"nothing would listen any more.", "another kind, or on other machines", diags)
 	case allKnown(m.DNS, before.DNS):
-		m.refusePort(before, diags)
+		m.refusePort(before, ownPort, "another kind", diags)
 		m.warnZone(ctx, before, diags)
 	case allKnown(m.BGP, before.BGP), allKnown(m.KubeVIP, before.KubeVIP):
-		m.refusePort(before, diags)
+		m.refusePort(before, ownPort, "another kind", diags)
 	}
 }
 
-// refusePort refuses another port for an endpoint without balancers.
-func (m endpointModel) refusePort(before endpointModel, diags *diag.Diagnostics) {
+// ownPort is why an endpoint without balancers keeps its port.
+const ownPort = "an endpoint of this kind has the port of its API servers, which restart one after the other. " +
+	"Meanwhile, those with one port would not be ready for those with the other one, and clients know one port."
+
+// refusePort refuses another port. next is the endpoint to which replicas can move instead.
+func (m endpointModel) refusePort(before endpointModel, cause, next string, diags *diag.Diagnostics) {
 	if !allKnown(m.Port, before.Port) || m.Port.Equal(before.Port) {
 		return
 	}
 	diags.AddAttributeError(path.Root("port"), "Port of the endpoint cannot be changed",
-		"Cause: an endpoint of this kind has the port of its API servers, which restart one after the other. Meanwhile, "+
-			"those with one port would not be ready for those with the other one, and clients know one port.\n"+
-			"Unchanged: nothing was changed.\nNext step: keep the port, or move to an endpoint of another kind (guide "+
-			"\"Topologies\", Moving to another endpoint).")
+		"Cause: "+cause+"\nUnchanged: nothing was changed.\nNext step: keep the port, or move to an endpoint of "+next+
+			" (guide \"Topologies\", Moving to another endpoint).")
 }
 
 // warnZone warns about records that nobody maintains afterwards.

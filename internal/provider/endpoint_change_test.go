@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// TestEndpointChanges: replicas restart one after the other, so an endpoint without balancers keeps its port, and
-// whoever looks after the rest is told when to follow.
+// TestEndpointChanges: clients know one port, so an endpoint keeps it unless the provider does not manage who listens
+// there, and whoever looks after the rest is told when to follow.
 func TestEndpointChanges(t *testing.T) {
 	hook := map[string]any{"external.hooks.drain": []string{"drain"}, "external.hooks.register": []string{"register"}}
 	kinds := map[string]map[string]any{
@@ -33,7 +33,7 @@ func TestEndpointChanges(t *testing.T) {
 		want    string // "" if there is none
 		warning bool
 	}{
-		"haproxy, the port":    {"haproxy", nil, map[string]any{"port": int64(7443)}, "", false},
+		"haproxy, the port":    {"haproxy", nil, map[string]any{"port": int64(7443)}, "Port of the endpoint", false},
 		"external, the port":   {"external", nil, map[string]any{"port": int64(7443)}, "", false},
 		"dns, the port":        {"dns", nil, map[string]any{"port": int64(7443)}, "Port of the endpoint", false},
 		"bgp, the port":        {"bgp", nil, map[string]any{"port": int64(7443)}, "Port of the endpoint", false},

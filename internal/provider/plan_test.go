@@ -254,6 +254,10 @@ func TestPlansShowWhatChanges(t *testing.T) {
 	expiry := "2030-01-02T00:00:00Z -> (known after apply)"
 	member, replica, endpoint := memberState(t, text), replicaState(t, text, here.ClusterID), endpointState(t, text,
 		here.ClusterID)
+	balancer := with(endpoint, map[string]any{"haproxy": nil, "external": map[string]any{
+		"targets": map[string]any{"cp1": "10.0.0.11"}, "target_port": 6443,
+		"health_check": map[string]any{"interval": "2s", "threshold": 3},
+	}})
 	onVolume := with(member, map[string]any{
 		"volume": map[string]any{"device": "/dev/sdb", "mount_path": "/srv/etcd"}, "data_dir": "/srv/etcd/data",
 	})
@@ -383,10 +387,10 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			},
 		},
 		"an endpoint's port": {
-			"kube_control_plane_endpoint", endpointOutputs, endpoint, with(endpoint, map[string]any{"port": 7443}), "",
+			"kube_control_plane_endpoint", endpointOutputs, balancer, with(balancer, map[string]any{"port": 7443}), "",
 			map[string]string{
 				"port": "… -> …", "url": "https://10.0.0.100:6443 -> https://10.0.0.100:7443",
-				"registration": "… -> …", "config_digest": unknown,
+				"registration": "… -> …", "backend": "null -> …", "config_digest": unknown,
 			},
 		},
 		"an endpoint's drift": {

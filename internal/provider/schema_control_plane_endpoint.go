@@ -65,8 +65,9 @@ func endpointArguments() map[string]schema.Attribute {
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port at the address. Default `6443`. With `haproxy`, it may be the same port that the " +
-				"replicas use on their own addresses; with `dns`, `bgp` and `kube_vip`, it has to be. A change reloads " +
-				"HAProxy; it is refused with `dns`, `bgp` and `kube_vip`, whose replicas could not follow one after the other.",
+				"replicas use on their own addresses; with `dns`, `bgp` and `kube_vip`, it has to be. A change " +
+				"restarts nothing with `external`. It is refused with the other kinds, because clients use the former port (see " +
+				"[Moving to another endpoint](../guides/topologies.md#moving-to-another-endpoint)).",
 		},
 		"haproxy":  haproxySchema(),
 		"external": externalSchema(),
