@@ -15,6 +15,8 @@ type Announcement struct {
 	BFDInterval time.Duration `json:"bfd_interval"`
 	// Propagation is how long the network may take to follow an announcement or a withdrawal.
 	Propagation time.Duration `json:"propagation"`
+	// KeepPackages says that nothing is installed on the machines.
+	KeepPackages bool `json:"keep_packages,omitempty"`
 }
 
 // Peer is a router that the replicas' machines announce the address to.

@@ -335,7 +335,7 @@ func TestBGPRegistration(t *testing.T) {
 	here, _ := twoClusters(t)
 	values := map[string]any{
 		"address": "10.1.0.100", "port": int64(6443), "bgp.targets": map[string]string{"cp1": "10.0.0.11"},
-		"bgp.asn": int64(4200000000), "drain_timeout": "10s", "pki": bundleText(t, here),
+		"bgp.asn": int64(4200000000), "bgp.install_packages": false, "drain_timeout": "10s", "pki": bundleText(t, here),
 		"bgp.peers": peerModels([]endpoint.Peer{
 			{Address: "10.0.0.2", ASN: 64512, BFD: true}, {Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"},
 		}),
@@ -345,6 +345,7 @@ func TestBGPRegistration(t *testing.T) {
 		DrainTimeout: 10 * time.Second, TargetPort: 6443, ClusterID: here.ClusterID,
 		BGP: &endpoint.Announcement{
 			ASN: 4200000000, HoldTime: 3 * time.Second, BFDInterval: 300 * time.Millisecond, Propagation: time.Second,
+			KeepPackages: true,
 			Peers: []endpoint.Peer{
 				{Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"}, {Address: "10.0.0.2", ASN: 64512, BFD: true},
 			},

@@ -228,6 +228,7 @@ func importBGP(i importer, registration endpoint.Registration) {
 	i.set("bgp.hold_time", durationText(bgp.HoldTime))
 	i.set("bgp.bfd_interval", durationText(bgp.BFDInterval))
 	i.set("bgp.propagation_time", durationText(bgp.Propagation))
+	i.set("bgp.install_packages", !bgp.KeepPackages)
 }
 
 // importKubeVIP sets the attribute kube_vip.

@@ -29,6 +29,7 @@ type announcementModel struct {
 	HoldTime    types.String `tfsdk:"hold_time"`
 	BFDInterval types.String `tfsdk:"bfd_interval"`
 	Propagation types.String `tfsdk:"propagation_time"`
+	Packages    types.Bool   `tfsdk:"install_packages"` // null is true
 }
 
 type peerModel struct {
@@ -48,6 +49,7 @@ var (
 	announcementTypes = map[string]attr.Type{
 		"asn": types.Int64Type, "peers": types.ListType{ElemType: types.ObjectType{AttrTypes: peerTypes}},
 		"hold_time": types.StringType, "bfd_interval": types.StringType, "propagation_time": types.StringType,
+		"install_packages": types.BoolType,
 	}
 )
 
@@ -67,6 +69,7 @@ func (m bgpModel) spec(ctx context.Context, diags *diag.Diagnostics) bgp.Spec {
 	return bgp.Spec{
 		Targets: stringMapOf(ctx, m.Targets, diags), ASN: announcement.ASN, Peers: announcement.Peers,
 		HoldTime: announcement.HoldTime, BFDInterval: announcement.BFDInterval, Propagation: announcement.Propagation,
+		KeepPackages: announcement.KeepPackages,
 	}
 }
 
@@ -89,6 +92,7 @@ func (m announcementModel) announcement(
 	a := endpoint.Announcement{
 		ASN: uint32(m.ASN.ValueInt64()), HoldTime: duration(m.HoldTime),
 		BFDInterval: duration(m.BFDInterval), Propagation: duration(m.Propagation),
+		KeepPackages: allKnown(m.Packages) && !m.Packages.ValueBool(),
 	}
 	for _, p := range peers {
 		a.Peers = append(a.Peers, endpoint.Peer{
@@ -133,9 +137,13 @@ func announcementObject(ctx context.Context, a *endpoint.Announcement, diags *di
 	}
 	peers, more := types.ListValueFrom(ctx, types.ObjectType{AttrTypes: peerTypes}, peerModels(a.Peers))
 	diags.Append(more...)
+	installs := types.BoolNull()
+	if a.KeepPackages {
+		installs = types.BoolValue(false)
+	}
 	object, more := types.ObjectValueFrom(ctx, announcementTypes, announcementModel{
 		ASN: types.Int64Value(int64(a.ASN)), Peers: peers, HoldTime: durationText(a.HoldTime),
-		BFDInterval: durationText(a.BFDInterval), Propagation: durationText(a.Propagation),
+		BFDInterval: durationText(a.BFDInterval), Propagation: durationText(a.Propagation), Packages: installs,
 	})
 	diags.Append(more...)
 	return object

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -30,8 +31,8 @@ func bgpSchema() schema.Attribute {
 			},
 			"peers": schema.ListNestedAttribute{
 				Required: true, Validators: []validator.List{listvalidator.SizeBetween(1, 16)},
-				MarkdownDescription: "The routers, two for a network that tolerates the loss of one. They accept this address " +
-					"from every target, or from those in `targets`. A change configures bird again and restarts nothing.",
+				MarkdownDescription: "The routers, 1 to 16: two for a network that tolerates the loss of one. They accept this " +
+					"address from every target, or from those in `targets`. A change configures bird again and restarts nothing.",
 				NestedObject: schema.NestedAttributeObject{Attributes: peerArguments()},
 			},
 			"targets": schema.MapAttribute{
@@ -46,6 +47,12 @@ func bgpSchema() schema.Attribute {
 				"three are missing."),
 			"propagation_time": bgpDuration(bgp.DefaultPropagation.String(), "How long the network may take to follow a "+
 				"withdrawal. A replica that leaves waits for that long after it."),
+			"install_packages": schema.BoolAttribute{
+				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+				MarkdownDescription: "Install bird and curl with the machine's package manager if they are missing. What was " +
+					"installed is removed with the replica. Default `true`; with `false`, a replica is not registered on a " +
+					"machine without them. A change restarts nothing; replicas only record it.",
+			},
 		},
 	}
 }
@@ -104,6 +111,9 @@ func announcementSchema() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			"asn": number("As in `bgp`."), "hold_time": text("As in `bgp`."), "bfd_interval": text("As in `bgp`."),
 			"propagation_time": text("As in `bgp`."),
+			"install_packages": schema.BoolAttribute{
+				Computed: true, MarkdownDescription: "As in `bgp`; null is `true`.",
+			},
 			"peers": schema.ListNestedAttribute{
 				Computed: true, MarkdownDescription: "As in `bgp`, by address.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -132,6 +142,10 @@ func replicaAnnouncementSchema() schema.Attribute {
 			"asn":       schema.Int64Attribute{Required: true, MarkdownDescription: "As in `bgp` of the endpoint."},
 			"hold_time": text("As in `bgp` of the endpoint."), "bfd_interval": text("As in `bgp` of the endpoint."),
 			"propagation_time": text("As in `bgp` of the endpoint."),
+			"install_packages": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "As in `bgp` of the endpoint. Default: none, which is `true`. A change restarts nothing.",
+			},
 			"peers": schema.ListNestedAttribute{
 				Required: true, MarkdownDescription: "As in `bgp` of the endpoint.",
 				NestedObject: schema.NestedAttributeObject{Attributes: peerArguments()},

@@ -100,6 +100,7 @@ resource "kube_control_plane_endpoint" "this" {
     hold_time        = var.endpoint.bgp.hold_time
     bfd_interval     = var.endpoint.bgp.bfd_interval
     propagation_time = var.endpoint.bgp.propagation_time
+    install_packages = var.endpoint.install_packages
   }
   kube_vip = var.endpoint.kube_vip == null ? null : {
     targets          = local.with["replica"]

@@ -127,6 +127,10 @@ variable "endpoint" {
     error_message = "address6, additional_addresses, virtual_router_id, vrrp, hand_over, inherit, metrics and interface are settings of the module's balancers (interface of kube_vip too): they affect no endpoint that is external, dns, bgp or kube_vip."
   }
   validation {
+    condition     = var.endpoint.install_packages || (var.endpoint.external == null && var.endpoint.kube_vip == null)
+    error_message = "install_packages affects no endpoint that is external or kube_vip: no packages are installed for it. Remove it."
+  }
+  validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])
     error_message = "The endpoint's address belongs to one of the machines. It must be an unused address."
   }
@@ -251,7 +255,7 @@ variable "workers" {
 variable "kubernetes" {
   description = <<-EOT
     Kubernetes. version is required, so that an update of the module does not upgrade a cluster.
-    A change takes one replica at a time out of rotation. Only extra_sans, admin_conf, liveness_probe and timeouts change without that.
+    Only changes of the API server take a replica out of rotation, one at a time. The page of kube_control_plane_replica says what each change does.
     The defaults of audit, authentication and resources are described in the guide "Hardening".
     supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
     repeated_args are flags that are given once for each value, such as service-account-issuer.

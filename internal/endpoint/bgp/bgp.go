@@ -40,6 +40,7 @@ type Spec struct {
 	HoldTime     time.Duration     // 0 means DefaultHoldTime
 	BFDInterval  time.Duration     // 0 means DefaultBFDInterval
 	Propagation  time.Duration     // 0 means DefaultPropagation
+	KeepPackages bool              // the machines' package manager must not be used
 	DrainTimeout time.Duration
 }
 
@@ -51,6 +52,7 @@ func (s Spec) Registration() endpoint.Registration {
 		Port: port, TargetPort: port, DrainTimeout: s.DrainTimeout,
 		BGP: Complete(endpoint.Announcement{
 			ASN: s.ASN, Peers: s.Peers, HoldTime: s.HoldTime, BFDInterval: s.BFDInterval, Propagation: s.Propagation,
+			KeepPackages: s.KeepPackages,
 		}),
 	}
 }
@@ -70,11 +72,12 @@ func AnnouncedAt(r endpoint.Registration) map[string]string {
 // Complete returns an announcement with the defaults of settings that are 0, and its peers by address.
 func Complete(a endpoint.Announcement) *endpoint.Announcement {
 	return &endpoint.Announcement{
-		ASN:         a.ASN,
-		Peers:       sortedPeers(a.Peers),
-		HoldTime:    cmp.Or(a.HoldTime, DefaultHoldTime),
-		BFDInterval: cmp.Or(a.BFDInterval, DefaultBFDInterval),
-		Propagation: cmp.Or(a.Propagation, DefaultPropagation),
+		ASN:          a.ASN,
+		Peers:        sortedPeers(a.Peers),
+		HoldTime:     cmp.Or(a.HoldTime, DefaultHoldTime),
+		BFDInterval:  cmp.Or(a.BFDInterval, DefaultBFDInterval),
+		Propagation:  cmp.Or(a.Propagation, DefaultPropagation),
+		KeepPackages: a.KeepPackages,
 	}
 }
 

@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 const testCluster = "0123456789abcdef0123456789abcdef"
@@ -364,5 +366,32 @@ func TestOpenings(t *testing.T) {
 	}
 	if !slices.Equal(text, want) {
 		t.Errorf("openings are %q, want %q", text, want)
+	}
+}
+
+// TestKeepPackages: a machine without the packages is refused if they must not be installed there.
+func TestKeepPackages(t *testing.T) {
+	complete := map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
+	lacking := map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "apt-get": "/usr/bin/apt-get"}
+	for name, c := range map[string]struct {
+		keep     bool
+		commands map[string]string
+		want     error
+	}{
+		"installed":             {false, lacking, nil},
+		"installed by others":   {true, complete, nil},
+		"missing":               {true, lacking, errKeepPackages},
+		"no manager":            {false, map[string]string{}, errPackages},
+		"no manager, and given": {true, map[string]string{}, errKeepPackages},
+	} {
+		s, m := testSpec(), machine{Report: report{Own: true}}
+		s.KeepPackages, m.Facts.Commands = c.keep, c.commands
+		err := preflight(s.Registration(), targets.Target{Name: "cp1", Address: "10.0.0.11"}, m)
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if next := nextStep(errKeepPackages); !strings.Contains(next, "bgp.install_packages = true") {
+		t.Errorf("the next step is %q", next)
 	}
 }

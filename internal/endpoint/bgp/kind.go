@@ -112,6 +112,8 @@ func nextStep(err error) string {
 		return "set the password of the session in the configuration of the provider, then apply again"
 	case errors.Is(err, errPackages):
 		return "make the packages installable on the machine, or install them by hand, then apply again"
+	case errors.Is(err, errKeepPackages):
+		return "install them on the machine, or set bgp.install_packages = true, then apply again"
 	case errors.Is(err, errBarred):
 		return "run the commands above on the machine, then apply again"
 	case errors.Is(err, errBusyPort):

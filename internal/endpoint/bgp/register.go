@@ -17,6 +17,8 @@ import (
 var (
 	errBusyPort = errors.New("another program listens on the port of BGP")
 	errPackages = errors.New("packages cannot be installed")
+	// errKeepPackages means that packages are missing that must not be installed.
+	errKeepPackages = errors.New("packages are not installed")
 
 	errBarred = errors.New("routers do not reach the machine")
 
@@ -25,7 +27,7 @@ var (
 
 // prepare checks the machine, and installs the packages that it lacks.
 func prepare(ctx context.Context, r *registrar, t targets.Target, m machine) (machine, error) {
-	if err := preflight(t, m); err != nil {
+	if err := preflight(r.Registration, t, m); err != nil {
 		return m, err
 	}
 	if err := checkBarriers(ctx, r, t, m); err != nil {
@@ -88,11 +90,15 @@ func openings(peers []endpoint.Peer) []barrier.Opening {
 }
 
 // preflight returns why the machine must not be changed.
-func preflight(t targets.Target, m machine) error {
+func preflight(registration endpoint.Registration, t targets.Target, m machine) error {
 	if !m.Report.Own {
 		return fmt.Errorf("%w: %s", errNoOwnAddress, t.Address)
 	}
-	if len(packages.BGP().Missing(m.Facts)) > 0 && !packages.HasManager(m.Facts) {
+	switch missing := packages.BGP().Missing(m.Facts); {
+	case len(missing) == 0:
+	case registration.BGP.KeepPackages:
+		return fmt.Errorf("%w: %s", errKeepPackages, strings.Join(missing, ", "))
+	case !packages.HasManager(m.Facts):
 		return fmt.Errorf("%w: the machine has none of %s", errPackages, strings.Join(packages.Managers(), ", "))
 	}
 	listener, busy := m.Facts.Listeners[bgpPort]

@@ -47,7 +47,7 @@ mock_provider "kube" {
         }
         bgp = {
           asn       = 64512, peers = [{ address = "192.0.2.1", asn = 64513, bfd = true, multihop = 1, password = "router", targets = ["cp1"] }]
-          hold_time = "3s", bfd_interval = "300ms", propagation_time = "1s"
+          hold_time = "3s", bfd_interval = "300ms", propagation_time = "1s", install_packages = true
         }
         kube_vip = { mode = "arp", interface = "", program = "/usr/local/bin/kube-vip", sha256 = "", lease_duration = "5s" }
       }

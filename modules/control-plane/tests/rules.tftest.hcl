@@ -431,7 +431,7 @@ run "dns" {
 run "bgp" {
   command = plan
   variables {
-    endpoint = { address = "10.200.0.1", bgp = { asn = 64512, peers = [{ address = "10.0.0.1", asn = 64513, bfd = true, targets = ["cp1"] }] } }
+    endpoint = { address = "10.200.0.1", bgp = { asn = 64512, peers = [{ address = "10.0.0.1", asn = 64513, bfd = true, targets = ["cp1"] }] }, install_packages = false }
     machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] } }
   }
   assert {
@@ -439,8 +439,8 @@ run "bgp" {
     error_message = "The machines with the role replica announce the address."
   }
   assert {
-    condition     = kube_control_plane_endpoint.this.bgp.asn == 64512 && one(kube_control_plane_endpoint.this.bgp.peers).bfd && one(kube_control_plane_endpoint.this.bgp.peers).targets == toset(["cp1"]) && kube_control_plane_endpoint.this.bgp.bfd_interval == "300ms"
-    error_message = "The routers reach the resource."
+    condition     = kube_control_plane_endpoint.this.bgp.asn == 64512 && one(kube_control_plane_endpoint.this.bgp.peers).bfd && one(kube_control_plane_endpoint.this.bgp.peers).targets == toset(["cp1"]) && kube_control_plane_endpoint.this.bgp.bfd_interval == "300ms" && !kube_control_plane_endpoint.this.bgp.install_packages
+    error_message = "The routers and the packages' setting reach the resource."
   }
 }
 
@@ -582,6 +582,14 @@ run "rejects_certificates_of_no_machine" {
     signed = { cp02 = {} }
   }
   expect_failures = [var.signed]
+}
+
+run "rejects_packages_of_kube_vip" {
+  command = plan
+  variables {
+    endpoint = { address = "10.0.0.100", kube_vip = {}, install_packages = false }
+  }
+  expect_failures = [var.endpoint]
 }
 
 run "rejects_settings_of_another_kind" {
