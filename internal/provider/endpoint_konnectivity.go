@@ -31,8 +31,8 @@ func tunnelSchema() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			"port": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(1024, 65535)},
-				MarkdownDescription: "TCP port, the same as `agent_port` of the replicas. Default `8132`. A change reloads " +
-					"HAProxy, and agents need the new port in their manifest.",
+				MarkdownDescription: "TCP port from 1024 on, the same as `agent_port` of the replicas. Default `8132`. A change " +
+					"reloads HAProxy, and agents need the new port in their manifest.",
 			},
 			"targets": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType, Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},

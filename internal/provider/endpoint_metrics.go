@@ -51,7 +51,7 @@ func balancerMetricsSchema() schema.Attribute {
 					int64validator.Between(1024, 65535),
 					int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName("address")),
 				},
-				MarkdownDescription: "TCP port. Default `8405`. A change reloads HAProxy.",
+				MarkdownDescription: "TCP port from 1024 on. Default `8405`. A change reloads HAProxy.",
 			},
 			"textfile_directory": textfileSchema("which machine has the virtual IP, and how often it moved"),
 		},

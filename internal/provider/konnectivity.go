@@ -44,8 +44,8 @@ func konnectivitySchema() schema.Attribute {
 			},
 			"agent_port": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(1024, 65535)},
-				MarkdownDescription: "TCP port to which agents connect, on the address on which the API server listens. " +
-					"Default `8132`. A change restarts the proxy server and the API servers, one replica at a time; " +
+				MarkdownDescription: "TCP port from 1024 on to which agents connect, on the address on which the API server " +
+					"listens. Default `8132`. A change restarts the proxy server and the API servers, one replica at a time; " +
 					"agents need the new port in their manifest.",
 			},
 		},

@@ -25,7 +25,7 @@ import (
 // the former value in the state, so the next apply does it again.
 
 var (
-	minFreeAbout = fmt.Sprintf("Share of the database, in percent, that must be free pages: a member with less is "+
+	minFreeAbout = fmt.Sprintf("Share of the database, in percent (0–99), that must be free pages: a member with less is "+
 		"skipped. Default `%d`, as in etcd's own alert.", membership.DefaultMinFree)
 	forceAbout = "Whether members are defragmented whatever their free share is, and although clients notice it, " +
 		"because the cluster has one or two voters. Default `false`."
@@ -34,8 +34,8 @@ var (
 )
 
 // requestAbout describes a key whose new value requests something.
-const requestAbout = " Any text, such as a date or a ticket. A change to another text requests it once, in that " +
-	"apply; removing the text does nothing. Default: none."
+const requestAbout = " Any text of up to 200 characters, such as a date or a ticket. A change to another text " +
+	"requests it once, in that apply; removing the text does nothing. Default: none."
 
 func requestSchema(what string) schema.StringAttribute {
 	return schema.StringAttribute{

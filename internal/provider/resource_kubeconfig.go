@@ -99,7 +99,9 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 					"kubeconfig in place. A change renews the kubeconfig if it becomes due; otherwise it has no " +
 					"effect.",
 			},
-			"signed":                 signedSchema(),
+			"signed": signedSchemaOf("It is then required to create or renew the kubeconfig. A change puts " +
+				"the new certificate in place of the current one. The signer determines its validity; plans warn before it " +
+				"expires. Default: none; a certificate that is in the state stays."),
 			"content":                sensitive(kubeconfigContent),
 			"cluster_ca_certificate": keptString(kubeconfigCA),
 			"client_certificate":     keptString(kubeconfigCert),

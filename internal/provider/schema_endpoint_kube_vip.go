@@ -54,9 +54,9 @@ func kubeVIPSchema() schema.Attribute {
 			},
 			"peers": schema.ListNestedAttribute{
 				Optional: true, Validators: []validator.List{listvalidator.SizeBetween(1, 16)},
-				MarkdownDescription: "The routers, for the mode `bgp`, which needs one. All are in one autonomous system, " +
-					"because kube-vip has no filters. `bfd` is refused. `multihop` may be any number. Default: none. A change " +
-					"restarts kube-vip.",
+				MarkdownDescription: "The routers, 1 to 16, for the mode `bgp`, which needs them. All are in one autonomous " +
+					"system, because kube-vip has no filters. `bfd` is refused. `multihop` may be any number. Default: none. A " +
+					"change restarts kube-vip.",
 				NestedObject: schema.NestedAttributeObject{Attributes: peerArguments()},
 			},
 			"hold_time": optionalDuration(bgp.DefaultHoldTime, "After how long without a message a session is down, `3s` or "+

@@ -92,7 +92,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
-			MarkdownDescription: fmt.Sprintf("Number of upgrade snapshots kept on the machine (`snapshots.kept` "+
+			MarkdownDescription: fmt.Sprintf("Number of upgrade snapshots kept on the machine, 1–1000 (`snapshots.kept` "+
 				"is the number of scheduled ones). They are saved and verified there before an upgrade of etcd or "+
 				"Kubernetes, in `data_dir`-archive/upgrades, and the oldest are removed first. Default `%d`. A "+
 				"change restarts nothing; the next snapshot removes the surplus ones.", snapshot.DefaultKept),
@@ -100,7 +100,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"archives_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(machine.DefaultArchivesKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
-			MarkdownDescription: fmt.Sprintf("Number of archives of `data_dir` kept on the machine (see "+
+			MarkdownDescription: fmt.Sprintf("Number of archives of `data_dir` kept on the machine, 1–1000 (see "+
 				"`on_destroy`). Default `%d`. A new archive removes the oldest surplus ones; the same number of "+
 				"archives with the final snapshot of a last member is kept in addition. A change affects nothing "+
 				"on the machine.", machine.DefaultArchivesKept),

@@ -15,8 +15,8 @@ func replicaRuntime() map[string]schema.Attribute {
 			Optional: true, Validators: []validator.String{stringvalidator.OneOf(component.Systemd, component.StaticPod)},
 			MarkdownDescription: "What runs the components: `systemd`, as units under separate users, or `static_pod`, as " +
 				"static pods in the form of kubeadm, under root. Static pods need a kubelet with `staticPodPath: " +
-				"/etc/kubernetes/manifests` and a container runtime on the machine, which the provider does not install, and " +
-				"are probed by the kubelet instead of `liveness_probe` (see [Static " +
+				"/etc/kubernetes/manifests` and a container runtime on the machine (`install_kubelet`), and are probed by the " +
+				"kubelet instead of `liveness_probe` (see [Static " +
 				"pods](../guides/static-pods.md)). Default `systemd`. A change moves the components in place, one replica at a " +
 				"time; not together with `version` or a stage of a rotation. See [Static " +
 				"pods](../guides/static-pods.md#from-one-runtime-to-the-other).",

@@ -36,13 +36,17 @@ type signed struct {
 }
 
 func signedSchema() schema.Attribute {
+	return signedSchemaOf("A change installs the new certificates in place of the current ones, by the rules of a " +
+		"renewal. The signer determines their validity; plans warn before they expire. Default: none; the certificates " +
+		"installed on the machine stay in use, as after an import of the bundle from a machine.")
+}
+
+// signedSchemaOf describes signed of a resource, with what a change and its absence do there.
+func signedSchemaOf(effect string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Certificates signed by an external signer, for CAs of the bundle with an external " +
-			"key (`key_held_elsewhere`). A change installs the new certificates in place of the current ones, by " +
-			"the rules of a renewal. The signer determines their validity; plans warn before they expire. " +
-			"Default: none; the certificates installed on the machine stay in use, as after an import of the " +
-			"bundle from a machine.",
+			"key (`key_held_elsewhere`). " + effect,
 		Attributes: map[string]schema.Attribute{
 			"keys": schema.StringAttribute{
 				Required: true, Sensitive: true,

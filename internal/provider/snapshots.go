@@ -34,7 +34,7 @@ func snapshotsSchema() schema.Attribute {
 			"kept": schema.Int64Attribute{
 				Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultScheduledKept),
 				Validators: []validator.Int64{int64validator.Between(1, 1000)},
-				MarkdownDescription: fmt.Sprintf("Number of snapshots kept on each machine. The oldest are "+
+				MarkdownDescription: fmt.Sprintf("Number of snapshots kept on each machine, 1–1000. The oldest are "+
 					"removed first; with `upload`, uploaded ones are removed before others. If more than this "+
 					"number could not be uploaded, the oldest are removed and the run fails. Each uses as much "+
 					"space as the database. Default `%d`.", snapshot.DefaultScheduledKept),
