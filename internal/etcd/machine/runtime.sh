@@ -69,15 +69,21 @@ member_resume() {
 }
 
 # member_own: gives the data and the keys to the user that runs the member: that of the unit, or root for a static pod,
-# which perhaps has no capability to read what belongs to others.
+# which perhaps has no capability to read what belongs to others. Archives inside the data directory stay root's.
 member_own() {
   member_from=$member_unit_file member_owner=$member_user
   ! member_is_pod || member_from=$member_definition member_owner=root
   member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_from" 2>/dev/null | head -n 1)
   [ -n "$member_data" ] && [ -d "$member_data" ] || return 0
   # With the slash, a link to the directory stands for the directory.
-  if [ -n "$(find "$member_data/" ! -user "$member_owner" -print -quit)" ]; then
-    chown -RhP "$member_owner:$member_owner" -- "$member_data/"
+  if [ -n "$(find "$member_data/" \( -path "$member_data/archive" -o -path "$member_data/lost+found" \) -prune -o \
+    ! -user "$member_owner" -print -quit)" ]; then
+    chown "$member_owner:$member_owner" -- "$member_data/"
+    for member_entry in "$member_data"/* "$member_data"/.[!.]* "$member_data"/..?*; do
+      case ${member_entry##*/} in archive | lost+found) continue ;; esac
+      [ ! -e "$member_entry" ] && [ ! -L "$member_entry" ] ||
+        chown -RhP "$member_owner:$member_owner" -- "$member_entry"
+    done
   fi
   for member_file in $member_keys; do
     if [ -f "$member_file" ] && [ ! -L "$member_file" ]; then

@@ -714,13 +714,13 @@ func TestMemberOwn(t *testing.T) {
 		}
 		return string(out)
 	}
-	if got := run("other"); got != "-RhP etcd:etcd -- "+data+"/\n-h etcd:etcd -- "+key+"\n" {
+	if got := run("other"); got != "etcd:etcd -- "+data+"/\n-RhP etcd:etcd -- "+data+"/db\n-h etcd:etcd -- "+key+"\n" {
 		t.Errorf("a unit: %q", got)
 	}
 	if err := os.Remove(dir + "/unit"); err != nil {
 		t.Fatal(err)
 	}
-	if got := run("other"); got != "-RhP root:root -- "+data+"/\n-h root:root -- "+key+"\n" {
+	if got := run("other"); got != "root:root -- "+data+"/\n-RhP root:root -- "+data+"/db\n-h root:root -- "+key+"\n" {
 		t.Errorf("a pod: %q", got)
 	}
 	if got := run(""); got != "-h root:root -- "+key+"\n" {
@@ -732,6 +732,41 @@ func TestMemberOwn(t *testing.T) {
 		out, err := exec.Command("sh", "-euc", string(script)).CombinedOutput()
 		if err != nil || string(out) != "own\nguard\nplaced\n" {
 			t.Errorf("%s: %s, %v", start, out, err)
+		}
+	}
+}
+
+// TestMemberOwnsNoArchive: archives inside the data directory, and what belongs to the file system, stay root's.
+func TestMemberOwnsNoArchive(t *testing.T) {
+	d := newDisk(t)
+	d.write("archive/cp1-20260101T000000Z/member/snap/db", "archive/cp2.part/"+LastSnapshot)
+	dir := filepath.Dir(d.data)
+	if err := os.WriteFile(dir+"/unit", []byte("--data-dir="+d.data+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(d.data+"/archive", d.data+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	own := runtimeFunctions() + "member_unit_file=" + host.Words(dir+"/unit") + "\nmember_user=daemon member_keys=''\n" +
+		"member_own\n"
+	for _, script := range []host.Script{own, "chown() { echo changed; }\n" + own} { // the second time, nothing is to do
+		if out, err := exec.Command("sh", "-euc", string(script)).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	out, err := exec.Command("find", d.data, "-printf", "%u %P\n").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		owner, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		top, _, _ := strings.Cut(name, "/")
+		want := "daemon"
+		if top == "archive" || top == "lost+found" {
+			want = "root"
+		}
+		if owner != want && owner != "and" { // a name with a line break
+			t.Errorf("%s belongs to %s, want %s", name, owner, want)
 		}
 	}
 }
