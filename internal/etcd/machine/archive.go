@@ -36,9 +36,10 @@ func (c configured) archivesKept() int {
 }
 
 // ArchiveFunctions are the shell functions that move a data directory away.
-//
+var ArchiveFunctions = snapshot.OwnFunctions + archiveScript
+
 //go:embed archive.sh
-var ArchiveFunctions host.Script
+var archiveScript host.Script
 
 // archiveVars returns the variables of archive.sh.
 func archiveVars(dataDir, member string, kept int) map[string]string {

@@ -3,6 +3,8 @@
 # data directory if that is on the same file system. Otherwise, for example if a disk
 # is mounted at the data directory, it is inside it, which etcd ignores. An archive in
 # progress is $root/$member.part and is renamed last, so an interrupted one continues.
+# The data directory belongs to etcd's user. What is in it is trusted only after own or owned (own.sh), and paths below
+# it only while that user cannot replace them: from the current directory, or after hold.
 
 # mount_of DIRECTORY: prints the kernel's ID of the mount that the directory is on, or
 # will be. A rename must not cross mounts, even if a file system is mounted twice.
@@ -46,19 +48,37 @@ renames() {
   return 1
 }
 
-# finish gives $part its final name.
+# enter makes $root, unless it is there, and goes into it.
+enter() {
+  cd -P -- "${root%/*}/"
+  own "${root##*/}"
+}
+
+# hold takes the data directory from etcd's user, who does not run, until the next start. $root and $part are root's.
+hold() {
+  [ ! -d "$data" ] || chown root:root "$data/"
+  (
+    enter
+    own "$member.part"
+  )
+}
+
+# finish gives $part its final name. It leaves $root again, which may be on a volume.
 finish() {
-  name=$root/$member-$(date -u +%Y%m%dT%H%M%SZ)
+  enter
+  name=$member-$(date -u +%Y%m%dT%H%M%SZ)
   while [ -e "$name" ]; do
     sleep 1
-    name=$root/$member-$(date -u +%Y%m%dT%H%M%SZ)
+    name=$member-$(date -u +%Y%m%dT%H%M%SZ)
   done
-  rm -f "$part"/*.part
-  chown -R root:root "$part"
-  chmod 0700 "$part"
-  sync "$part" 2>/dev/null || sync
-  mv -T -- "$part" "$name"
-  sync "$root" 2>/dev/null || sync
+  rm -f "$member.part"/*.part
+  chown -R root:root "$member.part"
+  chmod 0700 "$member.part"
+  sync "$member.part" 2>/dev/null || sync
+  mv -T -- "$member.part" "$name"
+  sync . 2>/dev/null || sync
+  name=$root/$name
+  cd /
 }
 
 # settle finishes the interrupted archive of an earlier member.
@@ -68,17 +88,22 @@ settle() {
 
 # archives lists all archives of the data directory, the newest first.
 archives() {
-  for archive in "$data-archive"/*-????????T??????Z "$data/archive"/*-????????T??????Z; do
-    [ -d "$archive" ] || continue
-    case ${archive##*/} in *[!a-z0-9.TZ-]*) continue ;; esac
-    printf '%s %s\n' "${archive##*-}" "$archive"
+  for place in "$data-archive" "$data/archive"; do
+    owned "$place" || continue
+    for archive in "$place"/*-????????T??????Z; do
+      [ -d "$archive" ] || continue
+      case ${archive##*/} in *[!a-z0-9.TZ-]*) continue ;; esac
+      printf '%s %s\n' "${archive##*-}" "$archive"
+    done
   done | sort -r
 }
 
 # prune removes all but the newest $kept archives. The same number of archives with the
 # snapshot of a last member is kept in addition. $name is kept even if the clock is wrong.
 prune() {
-  rm -rf "$data-archive"/*.gone "$data/archive"/*.gone
+  for place in "$data-archive" "$data/archive"; do
+    ! owned "$place" || rm -rf -- "$place"/*.gone
+  done
   all=0 last=0
   archives | while read -r _ archive; do
     all=$((all + 1)) stays=''
@@ -101,8 +126,7 @@ part=$root/$member.part
 # archive archives everything, prints the path, and prunes.
 archive() {
   if [ -d "$part" ] || { [ -d "$data" ] && ! entries none; }; then
-    (umask 077 && mkdir -p "$part")
-    chmod 0700 "$root" "$part"
+    hold
     settle
     [ -d "$part" ] || mkdir -m 0700 "$part"
     if ! entries none; then
@@ -119,6 +143,7 @@ archive() {
 # wipe removes the data, but not archived data such as the last snapshot.
 wipe() {
   if [ -d "$part" ]; then
+    hold
     finish
     printf 'archive %s\n' "$name"
     prune

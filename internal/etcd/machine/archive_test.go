@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -205,6 +206,124 @@ ls "$data/member/snap/db"
 	}
 }
 
+// TestArchiveIsRoots: etcd's user owns the data directory, and can put anything where the archives inside it are.
+// Nothing follows that elsewhere, and nothing is archived through it.
+func TestArchiveIsRoots(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]host.Script{
+		"archive": ArchiveFunctions + "archive\n",
+		"wipe":    ArchiveFunctions + "wipe\n",
+		"settle":  ArchiveFunctions + "settle\n",
+		"save": host.Assignments(snapshot.Save{Dir: "/ETCD/archive/cp1.part", File: LastSnapshot, Tools: "/none"}.Vars()) +
+			snapshot.Save{}.Script(),
+		"receive": ArchiveFunctions + RestoreFunctions + receiveScript,
+		"stage":   "kind=member\n" + ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript,
+		"place":   ArchiveFunctions + placeScript,
+	}
+	for planted, plant := range map[string]string{
+		"a link":                `ln -s "$victim" "$data/archive"`,
+		"a link to the root":    `mkdir -p "$data/cp1.part/member"; ln -s . "$data/archive"`,
+		"a directory of etcd's": `cp -a "$victim" "$data/archive"; chown 65534 "$data/archive"`,
+		"a part that is a link": `mkdir -m 0700 "$data/archive"; ln -s "$victim/cp1.part" "$data/archive/cp1.part"`,
+	} {
+		for name, script := range scripts {
+			inRoot := planted == "a part that is a link"
+			if inRoot && (name == "settle" || name == "receive" || name == "stage" || name == "place") {
+				continue // in root's own directory, only root can have made it
+			}
+			t.Run(planted+", "+name, func(t *testing.T) {
+				t.Parallel()
+				d := disk{newDisk(t).t, filepath.Join(t.TempDir(), "etcd")}
+				victim := filepath.Join(filepath.Dir(d.data), "victim")
+				for _, dir := range []string{
+					d.data, victim + "/cp1.part/member", victim + "/x.gone", victim + "/restoring/member",
+				} {
+					if err := os.MkdirAll(dir, 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, file := range []string{"/cp1.part/.lock", "/cp1.part/a.part", "/restoring/key", "/restoring.received"} {
+					if err := os.WriteFile(victim+file, []byte("kept"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				state := `find "$victim" -printf '%P %m %U %s\n' | LC_ALL=C sort >"$data-`
+				text := host.Assignments(archiveVars(d.data, "cp1", 1)) + "systemctl() { :; }\nchown() { case $* in " +
+					"*etcd:etcd*) ;; *) command chown \"$@\" ;; esac; }\nreserve=0 size=0 key=k source=s environment='' bump=0\n" +
+					host.Script(strings.ReplaceAll(string(script), "/ETCD/", d.data+"/"))
+				if name == "place" {
+					text = "rm -rf " + host.Script(d.data) + "/member\n" + text // it is due
+				}
+				out, err := exec.Command("unshare", "--mount", "sh", "-euc", "data="+d.data+" victim="+victim+`
+mount -t tmpfs tmpfs "$data"
+mkdir -p "$data/member/snap"
+echo db >"$data/member/snap/db"
+`+plant+"\n"+state+`before"
+echo . | sh -euc '`+strings.ReplaceAll(string(text), "'", `'\''`)+`' kube 2>&1 && echo it was done
+`+state+`after"
+diff "$data-before" "$data-after"
+`).CombinedOutput()
+				if err != nil {
+					t.Fatalf("something else is changed: %v: %s", err, out)
+				}
+				if want := "is not a directory of root"; !strings.Contains(string(out), want) ||
+					strings.Contains(string(out), "it was done") {
+					t.Errorf("it says %q, want an error with %q", out, want)
+				}
+			})
+		}
+	}
+}
+
+// TestPruneFollowsNoLink: what is planted inside the data directory is no archive, and is not removed.
+func TestPruneFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	for planted, owner := range map[string]int{"a link": -1, "a directory of etcd's": 65534} {
+		t.Run(planted, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t)
+			victim := filepath.Join(filepath.Dir(d.data), "victim")
+			at := d.data + "/archive"
+			if owner < 0 {
+				if err := os.Symlink(victim, at); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				victim = at
+			}
+			there := []string{"cp9-20260101T000000Z", "cp9-20260101T000000Z.gone", "restoring", "restoring.former"}
+			for _, name := range there {
+				if err := os.MkdirAll(filepath.Join(victim, name), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(victim, there[0], LastSnapshot), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if owner >= 0 {
+				if err := os.Chown(at, owner, owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.mustRun("", "archive", 1)
+			d.mustRun("", string(dropAllScript), 1)
+			entries, err := os.ReadDir(victim)
+			var left []string
+			for _, e := range entries {
+				left = append(left, e.Name())
+			}
+			if err != nil || !slices.Equal(left, there) {
+				t.Errorf("left are %q, %v, want %q", left, err, there)
+			}
+			out, err := exec.Command("sh", "-euc", string(host.Assignments(archiveVars(d.data, "cp1", 1))+
+				newestQuestion)).CombinedOutput()
+			if err != nil || len(out) > 0 {
+				t.Errorf("a snapshot there is found: %s, %v", out, err)
+			}
+		})
+	}
+}
+
 // knife kills the shell before the n-th program that changes something.
 const knife = `cut=%d at=0
 step() { at=$((at + 1)); [ "$at" -ne "$cut" ] || kill -9 $$; }
@@ -257,8 +376,8 @@ func TestArchiveOfALaterMember(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"archive", "settle; archive"} {
 		d := newDisk(t)
-		if err := d.run(strings.Replace(fmt.Sprintf(knife, 0), "chown() { step;", "chown() { kill -9 $$;", 1),
-			"archive", 5); err == nil {
+		if err := d.run(strings.Replace(fmt.Sprintf(knife, 0), "chown() { step;",
+			`chown() { [ "$1" != -R ] || kill -9 $$;`, 1), "archive", 5); err == nil {
 			t.Fatal("it was not cut")
 		}
 		d.write("member/snap/db", "member/later")

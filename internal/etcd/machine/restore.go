@@ -236,7 +236,8 @@ func Unstage(ctx context.Context, m Machine, s Spec, made Staged) error {
 }
 
 // dropAllScript removes all that restores have staged for the data directory $data.
-const dropAllScript host.Script = `for root in "$data-archive" "$data/archive"; do
+var dropAllScript = snapshot.OwnFunctions + `for root in "$data-archive" "$data/archive"; do
+  owned "$root" || continue
   rm -rf -- "$root/restoring" "$root"/restoring.*
   rmdir "$root" 2>/dev/null || true
 done
@@ -287,7 +288,7 @@ func archiveRoots(dataDir string) []string {
 
 // StagedQuestion is the script that prints the keys of what is staged, if that is used again.
 const StagedQuestion host.Script = `for staged in "$root/restoring" "$root/restoring.former"; do
-  if [ ! -e "$data/member" ] && [ -d "$staged/member" ] && [ -e "$staged/key" ]; then
+  if owned "$root" && [ ! -e "$data/member" ] && [ -d "$staged/member" ] && [ -e "$staged/key" ]; then
     cat "$staged/key"
     echo
     [ ! -e "$staged/source" ] || cat "$staged/source"

@@ -1,4 +1,5 @@
 # Makes the data in $root/restoring the member's, by renaming it.
+[ ! -d "$root" ] || (enter)
 if [ ! -e "$data/member" ]; then
   [ -e "$root/restoring/key" ]
   chown -R etcd:etcd "$root/restoring/member"

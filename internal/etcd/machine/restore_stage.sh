@@ -71,8 +71,7 @@ staged() {
 main() {
   umask 077
   [ -d "$root" ] || made=yes
-  mkdir -p "$root"
-  chmod 0700 "$root"
+  (enter)
   if [ -e "$data/member" ]; then rm -rf "$stage" "$former"; fi
   staged || put_back
   if staged; then

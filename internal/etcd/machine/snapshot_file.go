@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -77,8 +78,9 @@ func snapshotFileIn(output string) (*SnapshotFile, error) {
 
 // newestQuestion prints the path and the time of the newest snapshot of $data: a scheduled or requested one, one from
 // before an upgrade, or the last one of a destroyed cluster. Only the last is on the disk of the data.
-const newestQuestion host.Script = `for file in "$data-archive"/scheduled/*.db "$data-archive"/upgrades/*.db \
+var newestQuestion = snapshot.OwnFunctions + `for file in "$data-archive"/scheduled/*.db "$data-archive"/upgrades/*.db \
   "$data-archive"/requested/*.db "$data-archive"/*/snapshot.db "$data/archive"/*/snapshot.db; do
+  case $file in "$data/archive"/*) owned "$data/archive" || continue ;; esac
   [ ! -f "$file" ] || [ -L "$file" ] || stat -c '%Y %n' -- "$file"
 done | sort -n | tail -n 1
 `

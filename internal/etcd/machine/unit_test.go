@@ -239,7 +239,7 @@ func TestScripts(t *testing.T) {
 			}},
 			[]string{
 				"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n",
-				`snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n",
+				`snapshot save "$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n",
 				`grep -vxF -- "$file" | sort -r | tail -n "+$keep"`,
 			},
 			[]string{"systemctl"},

@@ -33,7 +33,12 @@ type Save struct {
 	Keep      int    // the number of newest snapshots in Dir to keep; 0: all
 }
 
-// SaveScript saves one snapshot and verifies it.
+// OwnFunctions are the shell functions that tell root's directories from what others have put in their place.
+//
+//go:embed own.sh
+var OwnFunctions host.Script
+
+// SaveScript saves one snapshot and verifies it. It needs OwnFunctions.
 //
 //go:embed save.sh
 var SaveScript host.Script
@@ -45,9 +50,9 @@ var pruneScript host.Script
 // size and the output of "etcdutl snapshot status".
 func (s Save) Script() host.Script {
 	if s.Keep == 0 {
-		return SaveScript
+		return OwnFunctions + SaveScript
 	}
-	return SaveScript + pruneScript
+	return OwnFunctions + SaveScript + pruneScript
 }
 
 // Vars returns the variables of the script.

@@ -2,16 +2,18 @@
 # place. The server appends the SHA-256 of the database (etcd's maintenance API), which
 # detects lost or altered data; "snapshot status" checks the structure of the database.
 # Prints the size and that status. $tools is the directory of etcdctl and etcdutl,
-# $endpoint the member, $pki its certificates.
+# $endpoint the member, $pki its certificates. The directory may be below that of the
+# data, whose user runs: it is entered step by step (own.sh), and paths are relative then.
 umask 077
-mkdir -p "$dir"
-chmod 0700 "${dir%/*}" "$dir"
-cd "$dir" || exit
+root=${dir%/*}
+cd -P -- "${root%/*}/"
+own "${root##*/}"
+own "${dir##*/}"
 exec 9>.lock
 flock 9 # what another one has not finished yet must stay
 rm -f ./*.part
 "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
-  --command-timeout=10m snapshot save "$dir/$file.part" >/dev/null
+  --command-timeout=10m snapshot save "$file.part" >/dev/null
 size=$(stat -c %s "$file.part")
 digest=$(tail -c 32 "$file.part" | od -An -v -tx1 | tr -d ' \n')
 if [ "$digest" != "$(head -c $((size - 32)) "$file.part" | sha256sum | cut -d ' ' -f 1)" ]; then

@@ -136,7 +136,7 @@ func (m Member) renderScript() string {
 		"upload": upload, "store": store, "store_kept": strconv.Itoa(kept),
 		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName, "record": layout.RecordPath,
 		"member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),
-	}) + "\nsave() {\n" + SaveScript + "}\n\n" + scheduledScript)
+	}) + "\n" + OwnFunctions + "\nsave() {\n" + SaveScript + "}\n\n" + scheduledScript)
 }
 
 // The parts of the files that an import reads.
