@@ -34,9 +34,10 @@ func (r *etcdMemberResource) ImportState(
 	}
 	if observed.Alone {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", observed.Name),
-			"Its cluster did not return its member list, so peers contains only this member. A change of peers "+
-				"does not affect a machine.\nNext step: check in the plan that the configuration lists all "+
-				"members.")
+			"Its cluster did not return its member list, so peers contains only this member, or those that kubeadm has "+
+				"named in its manifest. A change of peers does not affect a machine.\nNext step: check in the plan that the "+
+				"configuration lists all members. A member of kubeadm is asked by curl: if the machine has none, you can "+
+				"also install it and import again.")
 	}
 	warnInherited(&resp.Diagnostics, "etcd member "+observed.Name, observed.Added)
 	i := importer{ctx, resp}

@@ -140,7 +140,7 @@ func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
 	return extra
 }
 
-// listedPeers parses the member list that etcdctl prints: name → address. A member that
+// listedPeers parses the member list that etcdctl or etcd's gateway prints: name → address. A member that
 // never started has no name, and no machine knows which one it is. The lines before the list
 // are a report about a static pod.
 func listedPeers(output string) (peers map[string]string, alone bool) {
@@ -155,7 +155,7 @@ func listedPeers(output string) (peers map[string]string, alone bool) {
 		} `json:"members"`
 	}
 	peers = map[string]string{}
-	if json.Unmarshal([]byte(list), &answer) != nil {
+	if json.Unmarshal([]byte(list), &answer) != nil || len(answer.Members) == 0 {
 		return peers, true
 	}
 	for _, m := range answer.Members {

@@ -2,6 +2,10 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -203,5 +207,56 @@ func TestImportRefuses(t *testing.T) {
 				t.Errorf("error is %v, want one that says %q", err, c.words)
 			}
 		})
+	}
+}
+
+// TestListScript: a member of the provider is asked by its own etcdctl, and one of kubeadm by its gateway: a program
+// from the image of a container would run as root on the machine.
+func TestListScript(t *testing.T) {
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "etcd.service")
+	stubs := "member_pid() { echo $$; }\ncurl() { echo \"curl $*\"; }\nunit=" + host.Words(unit) + " pod=" +
+		host.Words(dir+"/none") + "\n" + host.Assignments(map[string]string{
+		"endpoint": "https://[fd00::11]:2379", "pki": "/pki",
+	})
+	run := func() string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "sh", "-uc", string(stubs+ListScript)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	const gateway = "curl --silent --fail --globoff --noproxy * --max-time 5 --cacert /pki/ca.crt " +
+		"--cert /pki/healthcheck-client.crt --key /pki/healthcheck-client.key --data {\"linearizable\":true} " +
+		"https://[fd00::11]:2379/v3/cluster/member/list\n"
+	if got := run(); got != gateway {
+		t.Errorf("a member of kubeadm is asked by %q", got)
+	}
+	if strings.Contains(string(ListScript), "/proc/") {
+		t.Errorf("programs of containers run:\n%s", ListScript)
+	}
+	err := errors.Join(os.WriteFile(unit, []byte("ExecStart="+dir+"/etcd --name=cp1\n"), 0o600),
+		os.WriteFile(dir+"/etcdctl", []byte("#!/bin/sh\necho etcdctl \"$1\"\n"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run(); got != "etcdctl --endpoints=https://[fd00::11]:2379\n" {
+		t.Errorf("a member of the provider is asked by %q", got)
+	}
+}
+
+// TestListOfGateway: etcd's gateway has numbers as text, and another order of fields than etcdctl.
+func TestListOfGateway(t *testing.T) {
+	const list = `{"header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","raft_term":"2"},` +
+		`"members":[{"ID":"10276657743932975437","name":"cp1","peerURLs":["https://10.0.0.11:2380"],` +
+		`"clientURLs":["https://10.0.0.11:2379"]},{"ID":"7","peerURLs":["https://10.0.0.13:2380"],"isLearner":true},` +
+		`{"ID":"8","name":"cp2","peerURLs":["https://[fd00::12]:2380"],"clientURLs":["https://[fd00::12]:2379"]}]}`
+	peers, alone := listedPeers("pod\tprogram\tx\n" + list)
+	if want := map[string]string{"cp1": "10.0.0.11", "cp2": "fd00::12"}; alone || !reflect.DeepEqual(peers, want) {
+		t.Errorf("read as %v (alone %v), want %v", peers, alone, want)
+	}
+	if peers, alone := listedPeers(`{"error":"etcdserver: no leader","code":14}`); !alone || len(peers) > 0 {
+		t.Errorf("a refusal is read as %v (alone %v)", peers, alone)
 	}
 }
