@@ -109,8 +109,15 @@ func TestObservations(t *testing.T) {
 	k.Open()
 	var got []string
 	for _, step := range []struct{ machine, summary string }{
-		{"a", host.ObserveSummary}, {"a", host.ObserveSummary}, {"a", "x"}, {"a", host.ObserveSummary}, {"b", "x"},
-		{"a", host.ObserveSummary}, {"a", "x"}, {"a", host.ObserveSummary}, {"b", host.ObserveSummary},
+		{"a", host.ObserveSummary},
+		{"a", host.ObserveSummary},
+		{"a", "x"},
+		{"a", host.ObserveSummary},
+		{"b", "x"},
+		{"a", host.ObserveSummary},
+		{"a", "x"},
+		{"a", host.ObserveSummary},
+		{"b", host.ObserveSummary},
 	} {
 		key := k.key(step.machine, step.summary)
 		if key.Observation() != (step.summary == host.ObserveSummary) {
