@@ -3,7 +3,7 @@ resource "kube_etcd_restore_drill" "prod" {
   pki   = kube_pki_bundle.prod.bundle
   peers = local.hosts
 
-  fetch            = "curl -fsS -H \"Authorization: Bearer $TOKEN\" https://backup.example.com/prod/latest.db -o \"$SNAPSHOT\""
+  fetch            = "printf 'Authorization: Bearer %s' \"$TOKEN\" | curl -fsS -H @- https://backup.example.com/prod/latest.db -o \"$SNAPSHOT\""
   environment_file = "/root/restore.env" # TOKEN=...
 
   every    = "720h"
