@@ -50,7 +50,7 @@ renames() {
 
 # enter makes $root, unless it is there, and goes into it.
 enter() {
-  cd -P -- "${root%/*}/"
+  cd -P -- "${root%/*}/" || exit
   own "${root##*/}"
 }
 

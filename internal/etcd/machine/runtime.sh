@@ -81,8 +81,9 @@ member_own() {
     chown "$member_owner:$member_owner" -- "$member_data/"
     for member_entry in "$member_data"/* "$member_data"/.[!.]* "$member_data"/..?*; do
       case ${member_entry##*/} in archive | lost+found) continue ;; esac
-      [ ! -e "$member_entry" ] && [ ! -L "$member_entry" ] ||
+      if [ -e "$member_entry" ] || [ -L "$member_entry" ]; then
         chown -RhP "$member_owner:$member_owner" -- "$member_entry"
+      fi
     done
   fi
   for member_file in $member_keys; do

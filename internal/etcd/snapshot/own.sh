@@ -4,7 +4,7 @@
 own() {
   here=$(pwd -P)
   [ -d "$1" ] || mkdir -m 0700 -- "$1"
-  cd -P -- "$1"
+  cd -P -- "$1" || exit
   if [ "$(pwd -P)" != "${here%/}/$1" ] || [ "$(stat -c %u .)" != "$(id -u)" ]; then
     echo "${here%/}/$1 is not a directory of root, but a link or somebody else's: find out who made it, move it away," \
       "and repeat this" >&2

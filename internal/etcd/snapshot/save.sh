@@ -6,7 +6,7 @@
 # data, whose user runs: it is entered step by step (own.sh), and paths are relative then.
 umask 077
 root=${dir%/*}
-cd -P -- "${root%/*}/"
+cd -P -- "${root%/*}/" || exit
 own "${root##*/}"
 own "${dir##*/}"
 exec 9>.lock

@@ -1,6 +1,10 @@
 package snapshot
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,4 +61,39 @@ func FuzzReadSnapshot(f *testing.F) {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 	})
+}
+
+// TestSaveScript saves a snapshot into a directory that is made for it, and another one there.
+func TestSaveScript(t *testing.T) {
+	dir := t.TempDir()
+	tools, data := filepath.Join(dir, "tools"), filepath.Join(dir, "etcd")
+	err := errors.Join(os.Mkdir(tools, 0o755), os.Mkdir(data, 0o755),
+		os.WriteFile(tools+"/etcdctl", []byte(`#!/bin/sh
+for file; do :; done
+printf data >"$file"
+printf data | sha256sum | cut -c 1-64 | sed 's/../0x& /g' | awk '{ for (i = 1; i <= NF; i++) print $i }' |
+  while read -r byte; do printf "\\$(printf %o "$byte")"; done >>"$file"
+`), 0o755),
+		os.WriteFile(tools+"/etcdutl", []byte("#!/bin/sh\n[ -f \"$3\" ] && echo '{\"revision\":7,\"totalKey\":2}'\n"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"20260101T000000Z-a.db", "20260102T000000Z-b.db"} {
+		s := Save{Dir: data + "-archive/upgrades", File: file, Tools: tools, Keep: 1}
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(host.Assignments(s.Vars())+s.Script())).
+			CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		saved, err := ReadSaved(string(out))
+		left, _ := filepath.Glob(s.Dir + "/*.db")
+		if err != nil || saved.Size != 36 || saved.Revision != 7 || len(left) != 1 || left[0] != s.Dir+"/"+file {
+			t.Errorf("saved %+v, %v; there are %q", saved, err, left)
+		}
+	}
+	for _, at := range []string{data + "-archive", data + "-archive/upgrades"} {
+		if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", at, info, err)
+		}
+	}
 }
