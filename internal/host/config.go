@@ -9,6 +9,7 @@ type Config struct {
 	KnownHosts     string              // text in known_hosts format
 	Bastion        *Bastion            // nil: machines are dialled directly
 	Overrides      map[string]Override // by Target.Address
+	HostsPending   bool                // Overrides are not known yet, so those of no machine are: none is dialled
 	ConnectTimeout time.Duration       // 0 means 10 s; covers TCP, SSH handshake and authentication
 	Keepalive      time.Duration       // 0 means 10 s between probes; three unanswered probes close the connection
 

@@ -17,6 +17,8 @@ var (
 	// ErrPending means that the machine's settings are not known yet (see Override). It is also
 	// ErrUnreachable.
 	ErrPending = fmt.Errorf("%w: its SSH settings are not known yet", ErrUnreachable)
+	// ErrHostsPending means that the settings of no machine are known yet (Config.HostsPending). It is also ErrPending.
+	ErrHostsPending = fmt.Errorf("%w, because ssh.hosts of the provider is not known yet", ErrPending)
 	// ErrHostKey means that the machine's host key is unknown or differs. It is never retried.
 	ErrHostKey = errors.New("host key not trusted")
 	// ErrAuth means that the machine refused every credential.

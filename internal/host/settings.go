@@ -28,6 +28,7 @@ type settings struct {
 	known     knownHosts
 	pinned    map[string]ssh.PublicKey // by cluster address
 	overrides map[string]Override
+	pending   bool // HostsPending
 	bastion   *endpoint
 
 	connectTimeout time.Duration
@@ -59,6 +60,7 @@ func resolve(config Config) (settings, error) {
 	s := settings{
 		agent:          config.Agent,
 		overrides:      config.Overrides,
+		pending:        config.HostsPending,
 		connectTimeout: cmp.Or(config.ConnectTimeout, defaultConnectTimeout),
 		keepalive:      cmp.Or(config.Keepalive, defaultKeepalive),
 		around:         config.Around,

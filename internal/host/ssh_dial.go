@@ -13,6 +13,9 @@ import (
 // dialMachine connects to the machine with this cluster address, through the bastion if there
 // is one, and ensures that its commands run as root.
 func (p *Pool) dialMachine(ctx context.Context, address string) (*connection, error) {
+	if p.settings.pending {
+		return nil, fmt.Errorf("connect to %s: %w", address, ErrHostsPending)
+	}
 	if p.settings.overrides[address].Pending {
 		return nil, fmt.Errorf("connect to %s: %w", address, ErrPending)
 	}

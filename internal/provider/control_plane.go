@@ -58,7 +58,7 @@ func (s *session) queryTarget(ctx context.Context, bundle types.String, signed t
 		}
 	}
 	switch {
-	case s == nil || s.pool == nil:
+	case !s.asks():
 		a.unavailable = errNoSettings.Error()
 	case a.bundle == nil:
 		a.unavailable = errNoBundle.Error()

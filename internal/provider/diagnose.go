@@ -51,6 +51,11 @@ func asProblem(summary string, err error) *problem.Problem {
 	case errors.Is(err, host.ErrNotRoot):
 		p.Summary = "No root privileges on the machine"
 		p.Next = "log in as root, or let the user run sudo without a password (NOPASSWD)."
+	case errors.Is(err, host.ErrHostsPending):
+		p.Summary = "SSH settings of the machines are not known yet"
+		p.Next = "apply: the resources that provide ssh.hosts are applied first. Until then no machine is contacted, so " +
+			"the plan shows no drift and checks less. To have machines read, use keys in ssh.hosts that are known before " +
+			"the apply, such as fixed addresses, or create the new machines first (terraform apply -target=…)."
 	case errors.Is(err, host.ErrPending):
 		p.Summary = "SSH settings of the machine are not known yet"
 		p.Next = "apply: the resources that provide these settings are applied first. Other machines are not affected."

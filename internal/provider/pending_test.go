@@ -124,12 +124,64 @@ func TestPendingProvider(t *testing.T) {
 	here, _ := bundles(t)
 	for name, ssh := range map[string]map[string]any{
 		"a key":     {"private_key": tftypes.UnknownValue},
-		"all hosts": {"hosts": tftypes.UnknownValue},
 		"a bastion": {"bastion": map[string]any{"address": tftypes.UnknownValue}},
 	} {
 		_, output := configuredWith(t, ssh).read(t, "kube_etcd_member", memberState(t, bundleText(t, here).ValueString()))
 		if !strings.Contains(output, "ERROR: Provider settings are not known yet") {
 			t.Errorf("%s: %s", name, output)
 		}
+	}
+}
+
+// TestPendingHosts checks that no machine is contacted while hosts is unknown: any of them may have settings there,
+// such as another port, behind which another sshd would get the login. Each read keeps the state and says so, and a
+// plan is possible.
+func TestPendingHosts(t *testing.T) {
+	here, _ := bundles(t)
+	text := bundleText(t, here).ValueString()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	dialled := make(chan struct{})
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			_ = conn.Close()
+			close(dialled)
+		}
+	}()
+	p := configuredWith(t, map[string]any{
+		"known_hosts": "", "port": listener.Addr().(*net.TCPAddr).Port, "hosts": tftypes.UnknownValue,
+	})
+	local := map[string]any{"address": "127.0.0.1"}
+	member := with(memberState(t, text), map[string]any{
+		"host": local, "peers": map[string]any{"cp1": "127.0.0.1"}, "client_url": "https://127.0.0.1:2379",
+		"peer_url": "https://127.0.0.1:2380",
+	})
+	replica := with(replicaState(t, text, here.ClusterID), map[string]any{
+		"host": local, "etcd": []string{"https://127.0.0.1:2379"},
+	})
+	for kind, of := range map[string]struct {
+		state    map[string]any
+		computed []string
+	}{
+		"kube_etcd_member":           {member, memberOutputs},
+		"kube_control_plane_replica": {replica, replicaOutputs},
+	} {
+		kept, output := p.read(t, kind, of.state)
+		if !kept || strings.Contains(output, "ERROR") || !strings.Contains(output, "WARNING") ||
+			!strings.Contains(output, "ssh.hosts of the provider is not known yet") {
+			t.Errorf("read of %s (kept %t): %s", kind, kept, output)
+		}
+		p.created(t, kind, of.computed, of.state)
+		if changes := p.update(t, kind, of.computed, of.state, of.state, ""); len(changes) > 0 {
+			t.Errorf("plan of %s, of which nothing changes: %v", kind, changes)
+		}
+	}
+	select {
+	case <-dialled:
+		t.Error("a machine was dialled without its settings")
+	default:
 	}
 }

@@ -137,7 +137,8 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		s.seal, s.sealKnown = seal, !diags.HasError()
 	}
 	// The settings of a single machine may be unknown, such as a host key that is created in the
-	// same apply. Then only that machine has to wait. Abandoned machines matter to an apply only.
+	// same apply. Then only that machine has to wait, or all if it is not known whose settings are in hosts. Abandoned
+	// machines matter to an apply only.
 	if !sshKnown(ctx, model.SSH) || !elementsKnown(ctx, model.Sources) {
 		return
 	}
@@ -154,7 +155,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		addConfigError(&resp.Diagnostics, path.Root("ssh"), "Invalid SSH settings", err)
 		return
 	}
-	s.pool, s.source = pool, source
+	s.pool, s.source, s.hostsPending = pool, source, config.HostsPending
 }
 
 func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {

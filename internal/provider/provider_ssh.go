@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -18,16 +19,16 @@ import (
 )
 
 type sshModel struct {
-	User           types.String            `tfsdk:"user"`
-	Port           types.Int64             `tfsdk:"port"`
-	PrivateKey     types.String            `tfsdk:"private_key"`
-	Passphrase     types.String            `tfsdk:"passphrase"`
-	Certificate    types.String            `tfsdk:"certificate"`
-	Agent          types.Bool              `tfsdk:"agent"`
-	KnownHosts     types.String            `tfsdk:"known_hosts"`
-	ConnectTimeout types.String            `tfsdk:"connect_timeout"`
-	Bastion        *bastionModel           `tfsdk:"bastion"`
-	Hosts          map[string]types.Object `tfsdk:"hosts"`
+	User           types.String  `tfsdk:"user"`
+	Port           types.Int64   `tfsdk:"port"`
+	PrivateKey     types.String  `tfsdk:"private_key"`
+	Passphrase     types.String  `tfsdk:"passphrase"`
+	Certificate    types.String  `tfsdk:"certificate"`
+	Agent          types.Bool    `tfsdk:"agent"`
+	KnownHosts     types.String  `tfsdk:"known_hosts"`
+	ConnectTimeout types.String  `tfsdk:"connect_timeout"`
+	Bastion        *bastionModel `tfsdk:"bastion"`
+	Hosts          types.Map     `tfsdk:"hosts"`
 }
 
 type bastionModel struct {
@@ -91,7 +92,9 @@ func sshSchema() schema.Attribute {
 		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for " +
 			"them (`host.address`). Default: none. They apply to every resource that connects to the machine, as " +
 			"its own machine or as a peer. A setting that is known only after the apply, such as the host key of " +
-			"a new machine, delays only this machine: others are read and planned as usual.",
+			"a new machine, delays only this machine: others are read and planned as usual. If the keys are not known " +
+			"before the apply, such as addresses that a cloud assigns to new machines, nor is anything else of `hosts`. " +
+			"Then the plan contacts no machine: it warns, and shows no drift.",
 		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
 	}
 	return schema.SingleNestedAttribute{
@@ -193,19 +196,18 @@ func decodeSSH(ctx context.Context, object types.Object) (host.Config, diag.Diag
 		}
 	}
 	var diags diag.Diagnostics
-	for address, settings := range model.Hosts {
+	config.HostsPending = model.Hosts.IsUnknown()
+	for address, settings := range model.Hosts.Elements() {
 		config.Overrides[address] = decodeOverride(ctx, settings, &diags)
 	}
 	return config, diags
 }
 
-// sshKnown reports whether all settings are known, except those of single machines.
+// sshKnown reports whether all settings are known, except hosts. An expression makes hosts unknown as a whole if one of
+// its keys is: the address of a machine that the same apply makes.
 func sshKnown(ctx context.Context, ssh types.Object) bool {
 	for name, value := range ssh.Attributes() {
-		if name == "hosts" && !value.IsUnknown() {
-			continue
-		}
-		if !elementsKnown(ctx, value) {
+		if name != "hosts" && !elementsKnown(ctx, value) {
 			return false
 		}
 	}
@@ -214,12 +216,13 @@ func sshKnown(ctx context.Context, ssh types.Object) bool {
 
 // decodeOverride decodes the settings of one machine. If one of them is unknown, the machine
 // cannot be reached yet.
-func decodeOverride(ctx context.Context, settings types.Object, diags *diag.Diagnostics) host.Override {
-	if !elementsKnown(ctx, settings) {
+func decodeOverride(ctx context.Context, settings attr.Value, diags *diag.Diagnostics) host.Override {
+	object, ok := settings.(types.Object)
+	if !ok || !elementsKnown(ctx, object) {
 		return host.Override{Pending: true}
 	}
 	var h hostModel
-	diags.Append(settings.As(ctx, &h, basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true})...)
+	diags.Append(object.As(ctx, &h, basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true})...)
 	return host.Override{
 		Address: h.Address.ValueString(),
 		Port:    int(h.Port.ValueInt64()),

@@ -174,7 +174,7 @@ const replicaKind = "control-plane replicas"
 // list, because a replica names none.
 func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) priorObject {
 	out := priorObject{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
-	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) ||
+	if !r.session.asks() || !out.serving || !elementsKnown(ctx, m.Endpoint) ||
 		!elementsKnown(ctx, m.AdditionalEndpoints) {
 		return out
 	}

@@ -21,7 +21,7 @@ import (
 // session is what the resources of one configured provider share: the connections, and the
 // coordinators that order the operations that Terraform runs in parallel.
 type session struct {
-	pool     *host.Pool // nil until all of the provider's settings are known
+	pool     *host.Pool // nil until all of the provider's settings are known, except ssh.hosts
 	source   host.Source
 	version  string // the provider's, and that of kube-snapshot-store
 	clusters *etcd.Clusters
@@ -45,6 +45,8 @@ type session struct {
 
 	seal      *pki.Seal // nil: keys are stored in the clear
 	sealKnown bool      // false while the provider's seal is unknown
+
+	hostsPending bool // ssh.hosts is unknown, so no machine can be reached yet: host.ErrHostsPending
 }
 
 // configured is embedded by every resource that talks to machines or reads a bundle.
@@ -109,7 +111,11 @@ func (c *configured) setSession(data any, diags *diag.Diagnostics) {
 	c.session = s
 }
 
-// connected reports whether machines can be reached, and adds a diagnostic if not.
+// asks reports whether machines can be asked now, for what is worth asking only if they answer.
+func (s *session) asks() bool { return s != nil && s.pool != nil && !s.hostsPending }
+
+// connected reports whether the settings of machines are known, and adds a diagnostic if not. If only ssh.hosts is
+// unknown, each machine says so itself (host.ErrHostsPending): a Read then keeps its state.
 func (c *configured) connected(diags *diag.Diagnostics) bool {
 	if c.session != nil && c.session.pool != nil {
 		return true

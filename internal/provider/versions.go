@@ -156,7 +156,7 @@ func (v *versions) once(warning string) bool {
 // observable returns why the running versions cannot be queried now, or nil.
 func (s *session) observable(bundle *pki.Bundle) error {
 	switch {
-	case s == nil || s.pool == nil:
+	case !s.asks():
 		return errNoSettings
 	case bundle == nil:
 		return errNoBundle
