@@ -132,8 +132,12 @@ func restoreBegun(staged, retired []string) startDecision {
 	}
 }
 
-// lostNext is the next step of a cluster without quorum. Members that are static pods cannot be restored.
+// lostNext is the next step of a cluster without quorum. Members that are static pods cannot be restored. One that
+// cannot be asked because of sshd may have a quorum.
 func lostNext(survivors []survivor, runtime machine.Runtime) string {
+	if next := forwardingNext(survivors); next != "" {
+		return next
+	}
 	next := "bring the machines back and start etcd on them (systemctl start " + layout.Unit + ", journalctl -u " +
 		layout.Unit + ") until a majority of the members answers, and apply again; "
 	switch best := freshest(survivors); {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,8 +15,12 @@ import (
 
 // checkConnections returns an error for each of specs if a connection that their members need is closed
 // between two machines, one of which is still empty. All are refused together: a cluster of those that
-// reach each other would have fewer members than are wanted.
+// reach each other would have fewer members than are wanted. One whose sshd forbids that its member is asked is refused
+// alone.
 func (cl *cluster) checkConnections(ctx context.Context, specs map[string]Spec, s observation) map[string]error {
+	refused := cl.checkForwarding(ctx, specs)
+	specs = maps.Clone(specs)
+	maps.DeleteFunc(specs, func(name string, _ Spec) bool { return refused[name] != nil })
 	sides := map[netip.Addr]connections.Side{}
 	liveness := false
 	for _, spec := range specs {
@@ -31,7 +36,6 @@ func (cl *cluster) checkConnections(ctx context.Context, specs map[string]Spec, 
 		}
 	}
 	closed := connections.Check(ctx, memberRules(sides, liveness), sides)
-	refused := map[string]error{}
 	for name, spec := range specs {
 		if len(closed) > 0 {
 			refused[name] = closedError(spec, closed)

@@ -58,7 +58,7 @@ func (cl *cluster) mayRestart(ctx context.Context, s Spec, v membership.View, m 
 }
 
 // answers reports whether a member answers anything, on connections that are opened for
-// this request.
+// this request. It returns an error if sshd on the member's machine forbids them.
 func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {
 	clients, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), machine.DialAny)
 	if err != nil {
@@ -70,6 +70,9 @@ func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bo
 		if id == m.ID || err != nil && client.IsAnswer(err) {
 			return true, nil
 		}
+	}
+	if err := cl.checkAsked(ctx, m.Addresses()); err != nil {
+		return false, err
 	}
 	return false, ctx.Err()
 }

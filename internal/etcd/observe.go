@@ -177,7 +177,8 @@ func (cl *cluster) served(ctx context.Context, clients *client.Clients, s Spec) 
 }
 
 // requireOneCluster refuses a change while members serve different clusters. If one of them is what a restore has made,
-// the error says which one is the former.
+// the error says which one is the former. It also refuses one of a member that is silent because its machine's sshd
+// forbids that it is asked.
 func (cl *cluster) requireOneCluster(ctx context.Context, s Spec) error {
 	clients, err := cl.connect(s)
 	if err != nil {
@@ -185,6 +186,11 @@ func (cl *cluster) requireOneCluster(ctx context.Context, s Spec) error {
 	}
 	defer clients.Close()
 	ids := clients.ServedClusters(ctx, cl.addresses(s))
+	if _, answers := ids[s.Host.Address()]; !answers {
+		if err := cl.checkAsked(ctx, []string{s.Host.Address()}); err != nil {
+			return err
+		}
+	}
 	err = membership.RequireOneCluster(ids)
 	var split *problem.Problem
 	if errors.As(err, &split) {

@@ -78,7 +78,7 @@ func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[
 func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, resumed bool) restoreDecision {
 	d := decideRestore(restoreInput{
 		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, Machines: s.sorted(),
-		Serves: cl.serves(ctx, s), Abandoned: one.Abandoned, Resumed: resumed,
+		Serves: cl.serves(ctx, s), Unasked: cl.unasked(ctx, s), Abandoned: one.Abandoned, Resumed: resumed,
 	})
 	if d.Case != restoreRun {
 		return d

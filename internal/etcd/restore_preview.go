@@ -25,7 +25,7 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	o := cl.observeCluster(ctx, s)
 	in := restoreInput{
 		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, Machines: o.sorted(),
-		Serves: cl.serves(ctx, o), Abandoned: s.Abandoned, Resumed: true,
+		Serves: cl.serves(ctx, o), Unasked: cl.unasked(ctx, o), Abandoned: s.Abandoned, Resumed: true,
 	}
 	d := decideRestore(in)
 	switch {

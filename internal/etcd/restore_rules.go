@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,6 +42,7 @@ type restoreInput struct {
 	Cluster   string             // the bundle's cluster ID
 	Machines  []machine.Observed // all that belong or have belonged to the cluster
 	Serves    string             // who serves: a member list backed by a quorum, or its own health check; "": none
+	Unasked   string             // whose sshd forbids to ask the running members whether they serve; "": nobody's
 	Abandoned host.Abandoned
 	Resumed   bool // members with data were started, and had time to answer
 }
@@ -64,6 +66,12 @@ func decideRestore(in restoreInput) restoreDecision {
 				". No machine records that the restore " + in.ID + " was done",
 			Next: "remove restore from the configuration. To go back to an earlier state on purpose, stop etcd on all " +
 				"machines and move the data directories away, then apply again",
+		}
+	}
+	if in.Unasked != "" {
+		return restoreDecision{
+			Reason: "whether the cluster serves cannot be asked on " + in.Unasked + ": " + host.ErrForwarding.Error(),
+			Next:   allowForwarding(in.Unasked),
 		}
 	}
 	if different := machine.DifferentClusters(in.Machines); different != "" {
@@ -215,7 +223,11 @@ func survivorTable(survivors []survivor) string {
 	fmt.Fprintln(w, "SURVIVOR\tADDRESS\tTERM\tINDEX\tREVISION")
 	for _, s := range survivors {
 		if s.Err != nil {
-			fmt.Fprintf(w, "%s\t%s\tdoes not answer\t\t\n", s.Name, s.Address)
+			why := "does not answer"
+			if errors.Is(s.Err, host.ErrForwarding) {
+				why = "cannot be asked: sshd forbids TCP forwarding"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t\t\n", s.Name, s.Address, why)
 			continue
 		}
 		term := "-" // its metrics do not say it

@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -64,6 +65,10 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 		if !s.of(seed).Data {
 			return machine.Staged{}, refuse("member "+r.Member+" has no data", "name a survivor or a snapshot in restore",
 				survivorTable(survivors))
+		}
+		if next := forwardingNext(survivors); next != "" {
+			return machine.Staged{}, refuse("members may know more of the cluster's log than member "+r.Member+
+				", and cannot be asked: "+host.ErrForwarding.Error(), next, survivorTable(survivors))
 		}
 		if more := fresher(survivors, r.Member); len(more) > 0 && !r.AcceptOlder {
 			return machine.Staged{}, refuse(fmt.Sprintf("member %s knows less of the cluster's log than %s does", r.Member,
@@ -146,8 +151,9 @@ func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []sur
 			is.Term, is.Index, is.Revision = at.Term, at.Index, at.Revision
 		}
 		if is.Err != nil && m.Running() {
-			if index, revision, err := machine.LocalPosition(ctx, cl.machine(known[m.Address].host)); err == nil {
-				is.Index, is.Revision, is.Err = index, revision, nil
+			index, revision, err := machine.LocalPosition(ctx, cl.machine(known[m.Address].host))
+			if err == nil || errors.Is(err, host.ErrForwarding) {
+				is.Index, is.Revision, is.Err = index, revision, err
 			}
 		}
 		out = append(out, is)

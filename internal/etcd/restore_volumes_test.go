@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
@@ -32,6 +33,7 @@ type reimaged struct {
 	staged  string // the key of what was staged
 	hasFile bool   // the snapshot of the restore
 	silent  error  // why it does not answer; nil: it does
+	forbids bool   // its sshd forbids TCP forwarding
 }
 
 func (m *reimaged) Address() string { return m.address }
@@ -92,9 +94,14 @@ func (m *reimaged) Run(_ context.Context, c host.Command) (string, error) {
 	return m.report, nil
 }
 
-func (*reimaged) Dial(context.Context, string, string) (net.Conn, error) {
+func (m *reimaged) Dial(context.Context, string, string) (net.Conn, error) {
+	if m.forbids {
+		return nil, host.ErrForwarding
+	}
 	return nil, errors.New("connection refused")
 }
+
+func (*reimaged) Listen(context.Context, []string) connections.Listener { return connections.Deaf() }
 
 func (m *reimaged) TakeLease(_ context.Context, name, holder string, _ *host.Lease) (*host.Lease, error) {
 	lost := make(chan struct{})
