@@ -67,6 +67,7 @@ type testMachine struct {
 	slow      int            // bytes per second from its peers; 0: unlimited
 	behind    string         // the address at which its etcd listens then
 	late      time.Duration  // how long etcd reads its database before it answers
+	skew      time.Duration  // how far its clock is ahead
 	observing bool
 	bare      bool      // it has none of the programs
 	since     time.Time // when systemd says that the unit became active; zero: unknown
@@ -120,7 +121,7 @@ func (m *testMachine) Observe(ctx context.Context, q host.Query) (host.Facts, er
 		return host.Facts{}, err
 	}
 	facts := host.Facts{
-		MachineID: "machine-" + m.address, Architecture: "amd64", Systemd: "252",
+		MachineID: "machine-" + m.address, Architecture: "amd64", Systemd: "252", ClockOffset: m.skew,
 		Files: map[string]host.FileState{}, Dirs: map[string][]string{}, Units: map[string]host.UnitState{},
 		Listeners: map[int]host.Listener{},
 		DiskFree:  map[string]int64{},

@@ -54,3 +54,22 @@ func TestCompareChecksClock(t *testing.T) {
 		}
 	}
 }
+
+// TestClockOfStoppedMember: a stopped member is started whatever the time of its machine is, if that issues no
+// certificate. A new one gets certificates, so it is refused.
+func TestClockOfStoppedMember(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1")
+	f.kill("cp1", false)
+	for _, name := range []string{"cp1", "cp2"} {
+		f.machine(name).skew = time.Hour
+	}
+	if status, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil || !status.Healthy {
+		t.Errorf("update of the stopped member: %+v, %v", status, err)
+	}
+	if _, err := f.clusters.Update(f.context(), specs["cp2"]); !problem.Untouched(err) {
+		t.Errorf("update of a member whose machine has none: %v", err)
+	}
+}
