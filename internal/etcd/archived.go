@@ -21,7 +21,7 @@ func (cl *cluster) takeUp(ctx context.Context, s Spec) error {
 	turn := cl.turns.Enter()
 	defer turn.Leave()
 	if err := turn.Wait(ctx); err != nil {
-		return fmt.Errorf("wait to take up the data of etcd member %s: %w", s.Label(), err)
+		return notBegun(s, fmt.Errorf("wait to take up the archived data: %w", err))
 	}
 	ctx = cl.withLease(ctx)
 	due, f, err := cl.takeUpDue(ctx, s) // waiting takes time
@@ -30,7 +30,7 @@ func (cl *cluster) takeUp(ctx context.Context, s Spec) error {
 	}
 	a, err := machine.ArchivedAt(ctx, cl.machine(s.Host), s.Spec)
 	if err != nil {
-		return err
+		return notBegun(s, err)
 	}
 	v, err := cl.view(ctx, s)
 	if err != nil {

@@ -35,7 +35,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		}
 	}
 	for name, err := range cl.checkBarriers(b.ctx, fit, s) {
-		b.results[name] = outcome{err: err}
+		b.results[name] = outcome{err: notBegun(fit[name], err)}
 		delete(fit, name)
 	}
 	for name, err := range cl.checkConnections(b.ctx, fit, s) {
@@ -56,7 +56,9 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		d, err = cl.exceptVolumes(b.ctx, anyOf(fit).Bundle.ClusterID, s, d)
 	}
 	if err != nil {
-		b.fail(fit, err)
+		for name, spec := range fit {
+			b.results[name] = outcome{err: afterResume(spec, s.of(spec), err)}
+		}
 		return
 	}
 	switch d.Case {
@@ -228,6 +230,18 @@ func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observat
 		}
 		return nil
 	})
+}
+
+// afterResume returns the failure of resume, or of what follows it, for one member of the batch. An established member
+// was started at most, and one without data was not touched.
+func afterResume(s Spec, f machine.Observed, err error) error {
+	switch {
+	case !f.Data:
+		return notBegun(s, err)
+	case !f.Pending:
+		return fmt.Errorf("%w; %w", err, ErrAdopted)
+	}
+	return err
 }
 
 // each runs f for every spec in parallel and joins the errors.

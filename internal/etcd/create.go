@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -86,7 +87,7 @@ type batch struct {
 	ended   chan struct{}   // closed when results is complete
 	results map[string]outcome
 
-	ctx  context.Context // ends when the context of any participant ends
+	ctx  context.Context // ends when the context of any participant that has not left ends
 	stop context.CancelFunc
 }
 
@@ -97,7 +98,8 @@ type outcome struct {
 	err    error
 }
 
-// enterBatch adds s to the open batch, or opens one, and waits for the outcome.
+// enterBatch adds s to the open batch, or opens one, and waits for the outcome. If its time is over before the batch
+// is closed, the others go on without it.
 func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	cl.mu.Lock()
 	b := cl.openBatch
@@ -124,10 +126,27 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	case b.arrived <- struct{}{}:
 	default: // an arrival is already pending
 	}
-	unhook := context.AfterFunc(ctx, b.stop)
-	defer unhook()
-	<-b.ended
+	select {
+	case <-b.ended:
+	case <-ctx.Done():
+		if cl.leave(b, s.Name) {
+			return outcome{err: notBegun(s, ctx.Err())}
+		}
+		b.stop()
+		<-b.ended
+	}
 	return b.results[s.Name]
+}
+
+// leave takes a member out of a batch that is open and has others, and reports whether it did.
+func (cl *cluster) leave(b *batch, name string) bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.openBatch != b || len(b.specs) == 1 {
+		return false
+	}
+	delete(b.specs, name)
+	return true
 }
 
 // run processes a batch from its first arrival to its outcome. Batches and all other
@@ -167,10 +186,29 @@ func (cl *cluster) run(b *batch) {
 // any returns one of the specs that have arrived.
 func (b *batch) any() Spec { return anyOf(b.specs) }
 
-// fail sets the same error for each of specs.
+// fail sets the same error, from before the first change, for each of specs.
 func (b *batch) fail(specs map[string]Spec, err error) {
-	for name := range specs {
-		b.results[name] = outcome{err: err}
+	for name, s := range specs {
+		b.results[name] = outcome{err: notBegun(s, err)}
+	}
+}
+
+// notBegun returns the failure of a step before the first change as a problem that says so: a Create then leaves no
+// state. A problem already says what is unchanged. nil stays nil.
+func notBegun(s Spec, err error) error {
+	if err == nil || errors.As(err, new(*problem.Problem)) {
+		return err
+	}
+	next := accessRemedy(err)
+	switch {
+	case errors.As(err, new(*host.HeldError)):
+		next = "wait until the other process has ended, then apply again"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		next = "apply again; if it times out again, raise the timeouts of this resource"
+	}
+	return &problem.Problem{
+		Summary: "Change of etcd member not begun", Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing,
+		Next: next, Err: err,
 	}
 }
 

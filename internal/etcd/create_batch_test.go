@@ -1,11 +1,14 @@
 package etcd
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestCollect: a bootstrap begins without a peer that stays away, and a restore waits for the member whose plan still
@@ -43,4 +46,29 @@ func TestCollect(t *testing.T) {
 			t.Errorf("it begins with %d members, want %d", n, want)
 		}
 	}
+}
+
+// TestParticipantLeavesBatch: a member whose time is over before the bootstrap begins does not end that of the others.
+func TestParticipantLeavesBatch(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1", "cp2")
+	turn := f.clusters.of(specs["cp1"]).turns.Enter() // the batch stays open
+	short := soon(t, 2*time.Second)
+	context.AfterFunc(short, func() { time.AfterFunc(time.Second, turn.Leave) })
+	errs := together(t, specs, func(s Spec) error {
+		ctx := f.context()
+		if s.Name == "cp1" {
+			ctx = short
+		}
+		_, err := f.clusters.Create(ctx, s)
+		return err
+	}, "cp1", "cp2")
+	if err := errs["cp1"]; !problem.Untouched(err) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("create of the member whose time is over: %v", err)
+	}
+	if errs["cp2"] != nil {
+		t.Fatalf("create of the other one: %v", errs["cp2"])
+	}
+	f.wantRoster(specs["cp2"], "cp2")
 }

@@ -44,7 +44,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	turn := cl.turns.Enter()
 	defer turn.Leave()
 	if err := turn.Wait(ctx); err != nil {
-		return Status{}, err
+		return Status{}, notBegun(s, err)
 	}
 	ctx = cl.withLease(ctx)
 	j := &joining{cl: cl, s: s, turn: turn}
@@ -53,7 +53,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	}
 	clients, err := cl.connect(s)
 	if err != nil {
-		return Status{}, err
+		return Status{}, notBegun(s, err)
 	}
 	defer clients.Close()
 	j.clients = clients
@@ -61,8 +61,11 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	established := j.f.Data && !j.f.Pending
 	if err := j.run(ctx); err != nil {
 		err = j.afterFailure(ctx, err)
-		if established && j.added == 0 && j.me.Data {
+		switch {
+		case established && j.added == 0 && j.me.Data:
 			err = fmt.Errorf("%w; %w", err, ErrAdopted)
+		case !j.changed && !j.installed && !j.me.Data:
+			err = notBegun(s, err)
 		}
 		return Status{}, err
 	}

@@ -45,7 +45,7 @@ func (cl *cluster) takeVolume(ctx context.Context, s Spec) error {
 	t.turn = cl.turns.Enter()
 	defer t.turn.Leave()
 	if err := t.turn.Wait(ctx); err != nil {
-		return fmt.Errorf("wait to take the volume of etcd member %s: %w", s.Label(), err)
+		return notBegun(s, fmt.Errorf("wait to take the volume: %w", err))
 	}
 	ctx = cl.withLease(ctx)
 	for {
