@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -19,13 +20,13 @@ import (
 // interrupted call. A running replica of the same identity is changed as by Update.
 func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error) {
 	if err := s.Validate(); err != nil {
-		return Status{}, err
+		return Status{}, notBegun(s, err)
 	}
 	done := r.inProgress.create(s)
 	defer func() { done(err) }()
 	held, err := takeMachineLease(ctx, s)
 	if err != nil {
-		return Status{}, err
+		return Status{}, notBegun(s, err)
 	}
 	defer held.Release()
 	status, adopted, err := r.create(held.Context(ctx), s)
@@ -39,6 +40,26 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 	return status, err
 }
 
+// notBegun returns the failure of a step before the first change as a problem that says so: a Create then leaves no
+// state. A problem already says what is unchanged. nil stays nil.
+func notBegun(s Spec, err error) error {
+	if err == nil || errors.As(err, new(*problem.Problem)) {
+		return err
+	}
+	next := ""
+	switch {
+	case errors.As(err, new(*host.HeldError)):
+		next = "wait until the other process has ended, then apply again."
+	case host.Unanswered(err): // the provider knows how its machines are reached
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		next = "apply again; if it times out again, raise the timeouts of this resource."
+	}
+	return &problem.Problem{
+		Summary: "Control-plane replica not created", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing,
+		Next: next, Err: err,
+	}
+}
+
 // withReplica returns the failure of a step that follows the creation or a change of a replica: that changed something.
 func withReplica(err error) error {
 	var p *problem.Problem
@@ -50,36 +71,17 @@ func withReplica(err error) error {
 
 // create also reports whether the replica was there before.
 func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted bool, err error) {
-	joining := r.beginCheckJoin(ctx, s)
-	f, err := machine.Inspect(ctx, s.Host, s.Replica)
+	f, adopted, err := r.checkCreate(ctx, s)
 	if err != nil {
-		return Status{}, false, err
+		return Status{}, false, notBegun(s, err)
 	}
-	if err := machine.Preflight(s.Replica, f); err != nil {
-		return Status{}, false, err
-	}
-	if err := checkKubelet(s, f); err != nil {
-		return Status{}, false, err
-	}
-	if err := joining(); err != nil {
-		return Status{}, false, err
-	}
-	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
+	if adopted {
 		status, err := r.stages(ctx, s)
 		return status, true, err
 	}
-	if err := checkBarriers(ctx, s); err != nil {
-		return Status{}, false, err
-	}
-	if err := r.checkConnections(ctx, s, f); err != nil {
-		return Status{}, false, err
-	}
-	if err := r.awaitRotation(ctx, s, f); err != nil {
-		return Status{}, false, err
-	}
 	d, err := decide(s.Replica, f, time.Now())
 	if err != nil {
-		return Status{}, false, err
+		return Status{}, false, notBegun(s, err)
 	}
 	if err := install(ctx, s); err != nil {
 		return Status{}, false, err
@@ -99,6 +101,33 @@ func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted b
 	}
 	status, err = enterRotation(ctx, s, d.agents)
 	return status, false, notRegistered(s, err)
+}
+
+// checkCreate returns the machine if the replica may be created on it, or runs there already. It changes nothing on it.
+func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed, adopted bool, err error) {
+	joining := r.beginCheckJoin(ctx, s)
+	if f, err = machine.Inspect(ctx, s.Host, s.Replica); err != nil {
+		return f, false, err
+	}
+	if err := machine.Preflight(s.Replica, f); err != nil {
+		return f, false, err
+	}
+	if err := checkKubelet(s, f); err != nil {
+		return f, false, err
+	}
+	if err := joining(); err != nil {
+		return f, false, err
+	}
+	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
+		return f, true, nil
+	}
+	if err := checkBarriers(ctx, s); err != nil {
+		return f, false, err
+	}
+	if err := r.checkConnections(ctx, s, f); err != nil {
+		return f, false, err
+	}
+	return f, false, r.awaitRotation(ctx, s, f)
 }
 
 // notRegistered returns the failure of the step after which a replica exists: Terraform marks it as tainted, because a
