@@ -127,7 +127,10 @@ func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed,
 	if err := r.checkConnections(ctx, s, f); err != nil {
 		return f, false, err
 	}
-	return f, false, r.awaitRotation(ctx, s, f)
+	if err := r.awaitRotation(ctx, s, f); err != nil {
+		return f, false, err
+	}
+	return f, false, checkReadableByNew(ctx, s, f)
 }
 
 // notRegistered returns the failure of the step after which a replica exists: Terraform marks it as tainted, because a

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -83,22 +84,68 @@ func checkReadable(ctx context.Context, s Spec, f machine.Observed) error {
 	if other, err := f.OtherEncryption(); !encrypts || s.Store == nil || same && other == "" && err == nil {
 		return nil
 	}
-	unreadable, reason := 0, ""
-	for _, resource := range encryptable() {
-		if err := s.Store.Scan(ctx, s.storedAt(resource), func(_ string, value []byte) {
-			if err := s.Bundle.Decrypts(value); err != nil {
-				unreadable, reason = unreadable+1, err.Error()
-			}
-		}); err != nil {
-			return rotationRefused(s, fmt.Sprintf("cannot determine how etcd stores %s: %v", resource, err),
-				"fix this, then apply again.")
-		}
-	}
-	if unreadable == 0 {
+	unreadable, reason, err := findUnreadable(ctx, s, math.MaxInt)
+	switch {
+	case err != nil:
+		return rotationRefused(s, err.Error(), "fix this, then apply again.")
+	case unreadable == 0:
 		return nil
 	}
 	return rotationRefused(s, fmt.Sprintf("%d objects in etcd would become unreadable: %s", unreadable, reason),
 		"use the bundle with that key (the newest state of kube_pki_bundle that all replicas were applied with).")
+}
+
+// checkReadableByNew returns an error if the API server of a new replica could not read what etcd has: the members may
+// have survived the machines of all replicas, and the bundle may be an old one or an imported one without the key. An
+// etcd that this provider does not manage may be out of its reach, and nothing is known of it then.
+func checkReadableByNew(ctx context.Context, s Spec, f machine.Observed) error {
+	if f.Record.ClusterID != "" || s.Store == nil {
+		return nil
+	}
+	unreadable, reason, err := findUnreadable(ctx, s, mostStored)
+	if err != nil && ctx.Err() == nil { // it may elect a leader at the same time
+		unreadable, reason, err = findUnreadable(ctx, s, mostStored)
+	}
+	if err != nil {
+		if versions, unknown := s.Store.Versions(ctx); unknown == nil && len(versions) == 0 {
+			return nil
+		}
+		return notReadable(s, err.Error(), "fix this, then apply again.")
+	}
+	if unreadable == 0 {
+		return nil
+	}
+	return notReadable(s, fmt.Sprintf("its API server could not read %d objects in etcd: %s", unreadable, reason),
+		"use the bundle with that key: the newest state of kube_pki_bundle that the replicas were applied with, or an "+
+			"import with the encryption configuration of the API servers. Then apply again.")
+}
+
+func notReadable(s Spec, cause, next string) error {
+	return &problem.Problem{
+		Summary: "Control-plane replica not created", Host: s.Machine(), Cause: cause, Unchanged: problem.Nothing, Next: next,
+	}
+}
+
+// findUnreadable counts the objects in etcd that API servers of the bundle cannot read, and returns why they cannot
+// read one of them. After most objects of a resource, the rest is not read: a key that is missing shows in any of them.
+func findUnreadable(ctx context.Context, s Spec, most int) (unreadable int, reason string, err error) {
+	for _, resource := range encryptable() {
+		seen := 0
+		scan, stop := context.WithCancel(ctx)
+		err := s.Store.Scan(scan, s.storedAt(resource), func(_ string, value []byte) {
+			if seen++; seen >= most {
+				stop() // ends the read after this page
+			}
+			if err := s.Bundle.Decrypts(value); err != nil {
+				unreadable, reason = unreadable+1, err.Error()
+			}
+		})
+		stop()
+		if err != nil && seen < most {
+			return 0, "", fmt.Errorf("cannot determine how etcd stores %s: %w", resource, err)
+		}
+	}
+	return unreadable, reason, nil
 }
 
 // storedAt returns the prefix of a resource's objects in etcd.

@@ -293,6 +293,86 @@ func TestCheckReadable(t *testing.T) {
 	}
 }
 
+// lostStore is that of an etcd whose members do not answer.
+type lostStore struct{ silentStore }
+
+func (lostStore) Versions(context.Context) (map[string]string, error) {
+	return map[string]string{"cp1": ""}, nil
+}
+
+// electingStore is that of an etcd that elects a leader when it is asked first.
+type electingStore struct {
+	fakeStore
+	asked *int
+}
+
+func (b electingStore) Scan(ctx context.Context, prefix string, see func(string, []byte)) error {
+	if *b.asked++; *b.asked == 1 {
+		see(prefix+"a/b", []byte("k8s:enc:secretbox:v1:key2:xx"))
+		return errors.New("no leader")
+	}
+	return b.fakeStore.Scan(ctx, prefix, see)
+}
+
+// TestCheckReadableByNew: etcd may have survived the machines of all replicas, and the bundle that its objects were
+// encrypted with.
+func TestCheckReadableByNew(t *testing.T) {
+	base := testSpec(t).Bundle
+	with := func(key string) fakeStore {
+		return fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:" + key + ":xx", "/registry/configmaps/a/b": "k8s"}
+	}
+	for name, c := range map[string]struct {
+		bundle *pki.Bundle
+		record string // on the machine: the ID of the cluster
+		store  Store
+		want   string
+	}{
+		"nothing in etcd":                {encrypted(base), "", fakeStore{}, ""},
+		"its own key":                    {encrypted(base), "", with("key1"), ""},
+		"another key":                    {encrypted(base), "", with("key2"), `the secretbox key "key2"`},
+		"no key":                         {base, "", with("key1"), `the secretbox key "key1"`},
+		"an interrupted Create":          {encrypted(base), base.ClusterID, with("key2"), ""},
+		"no store":                       {encrypted(base), "", nil, ""},
+		"etcd does not answer":           {encrypted(base), "", lostStore{}, "no member answers"},
+		"etcd of nobody":                 {encrypted(base), "", silentStore{}, ""},
+		"etcd answers when asked again":  {encrypted(base), "", electingStore{with("key1"), new(int)}, ""},
+		"the same, with another key yet": {encrypted(base), "", electingStore{with("key3"), new(int)}, `1 objects`},
+	} {
+		s := testSpec(t)
+		s.Bundle, s.Store = c.bundle, c.store
+		f := machine.Observed{Record: machine.Record{ClusterID: c.record}}
+		err := checkReadableByNew(t.Context(), s, f)
+		if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) ||
+			err != nil && !problem.Untouched(err) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// pagedStore is an etcd that is read in pages.
+type pagedStore struct {
+	fakeStore
+	pages
+}
+
+func (p pagedStore) Scan(ctx context.Context, prefix string, see func(string, []byte)) error {
+	return p.pages.Scan(ctx, prefix, see)
+}
+
+// TestFindUnreadableEnds: a new replica does not read all of a large etcd.
+func TestFindUnreadableEnds(t *testing.T) {
+	s := testSpec(t)
+	s.Bundle = encrypted(s.Bundle)
+	values := slices.Repeat([]string{"k8s:enc:secretbox:v1:key1:xx"}, mostStored+1000)
+	values[len(values)-1] = "k8s:enc:secretbox:v1:key2:xx"
+	s.Store = pagedStore{pages: pages{"/registry/secrets/": values, "/registry/configmaps/": {}}}
+	for most, want := range map[int]int{mostStored: 0, len(values) + 1: 1} {
+		if n, _, err := findUnreadable(t.Context(), s, most); err != nil || n != want {
+			t.Errorf("of %d: %d, %v, want %d", most, n, err, want)
+		}
+	}
+}
+
 // TestCheckReadableElsewhere: an API server of kubeadm may have encrypted with another key than the file says that it
 // reads from its next restart on.
 func TestCheckReadableElsewhere(t *testing.T) {
