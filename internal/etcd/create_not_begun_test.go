@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -74,5 +75,25 @@ func TestUnansweredMemberIsNotTainted(t *testing.T) {
 	}
 	if f.machine("cp1").starts != 2 {
 		t.Errorf("the member was started %d times", f.machine("cp1").starts)
+	}
+}
+
+// TestAfterResume: only what resume may have started in the middle of a bootstrap can be half created.
+func TestAfterResume(t *testing.T) {
+	failed := errors.New("it does not start")
+	s := Spec{Spec: machine.Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.1"})}}
+	for name, c := range map[string]struct {
+		f                  machine.Observed
+		untouched, adopted bool
+	}{
+		"established":       {machine.Observed{Data: true}, false, true},
+		"not started yet":   {machine.Observed{Data: true, Pending: true}, false, false},
+		"without any data":  {machine.Observed{}, true, false},
+		"not even its data": {machine.Observed{Pending: true}, true, false},
+	} {
+		err := afterResume(s, c.f, failed)
+		if !errors.Is(err, failed) || problem.Untouched(err) != c.untouched || errors.Is(err, ErrAdopted) != c.adopted {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
