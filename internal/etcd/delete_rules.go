@@ -77,16 +77,16 @@ func (in leaveInput) occupied() string {
 	return ""
 }
 
-// unrecorded reports whether the machine has a member, and nothing says which: the definition and the data are there, and
-// the record is missing or invalid.
+// unrecorded reports whether the machine has a member, and nothing says which: the definition and the data are there,
+// and the record is missing or invalid.
 func (in leaveInput) unrecorded() bool {
 	f := in.Self
 	return f.Reached() && f.Record == nil && f.HasUnit() && (f.Data || f.Running())
 }
 
-// refuseUnrecorded refuses the removal of a member whose record is missing, of which the machine would be left as it is:
-// with a process, the data and the keys. The cluster vouches for a member that serves, so an apply writes the record
-// again; nothing vouches for another one.
+// refuseUnrecorded refuses the removal of a member whose record is missing: its machine would be left with a process,
+// the data and the keys. The cluster vouches for a member that serves, so an apply writes the record again. Nothing
+// vouches for another one.
 func refuseUnrecorded(in leaveInput) leaveDecision {
 	return leaveDecision{
 		Kind: leaveRefuse, Reason: in.occupied() + ", so whether it is this member is not known",

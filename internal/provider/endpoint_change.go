@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
-// checkChange refuses what the replicas of an endpoint cannot follow one after the other, or its clients not at all, and
-// warns where something that the provider does not manage has to follow in a certain order.
+// checkChange refuses what the replicas of an endpoint cannot follow one after the other, or its clients not at all,
+// and warns where something that the provider does not manage has to follow in a certain order.
 func (m endpointModel) checkChange(ctx context.Context, before endpointModel, diags *diag.Diagnostics) {
 	if !m.Address.Equal(before.Address) {
 		return // it is another endpoint

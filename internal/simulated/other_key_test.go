@@ -26,9 +26,9 @@ func (stored) Versions(context.Context) (map[string]string, error) {
 	return map[string]string{"cp1": "3.6.16"}, nil
 }
 
-// TestCreateBesideOtherKey: the machines of all replicas were rebuilt, and the bundle lacks the key of the Secrets that
+// TestCreateWithAnotherKey: the machines of all replicas were rebuilt, and the bundle lacks the key of the Secrets that
 // etcd still has. An API server would start, and write new ones with another key.
-func TestCreateBesideOtherKey(t *testing.T) {
+func TestCreateWithAnotherKey(t *testing.T) {
 	fleet, p := bareOn(t, 1)
 	s, m := p.servers[0], fleet.clusters[0].machines[0]
 	p.servers = nil

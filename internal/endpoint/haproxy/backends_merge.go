@@ -74,10 +74,10 @@ func disputed(all []candidate, lists int) []server {
 	return some
 }
 
-// mergeBackends decides which servers every balancer must list, and which ones stay on some, by balancer. A mark and the
-// statistics are a balancer's own word. So a server whose machine does not answer is added to the others only if most
-// balancers list it. Otherwise it stays where it is listed, if half of them list it or that balancer sends it requests.
-// If neither is so, its own next apply registers it again.
+// mergeBackends decides which servers every balancer must list, and which ones stay on some, by balancer. A mark and
+// the statistics are a balancer's own word. So a server whose machine does not answer is added to the others only if
+// most balancers list it. Otherwise it stays where it is listed, if half of them list it or that balancer sends it
+// requests. If neither is so, its own next apply registers it again.
 func mergeBackends(
 	seen map[string]balancer, verdicts map[server]verdict,
 ) (wanted []server, kept map[string][]server) {
