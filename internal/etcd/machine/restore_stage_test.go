@@ -144,6 +144,46 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// TestStageWithoutSpace stages data in which a member has the alarm NOSPACE: etcdctl calls such an etcd unhealthy, and
+// it serves reads.
+func TestStageWithoutSpace(t *testing.T) {
+	for _, version := range []string{pinned(t, "etcd"), pinned(t, build.MinorBefore("etcd", 1))} {
+		t.Run(version, func(t *testing.T) {
+			m := newLostMember(t, version, "/registry")
+			full := filepath.Join(filepath.Dir(m.data), "full.db")
+			out, err := exec.CommandContext(t.Context(), "sh", "-euc", `
+mkdir "$1/full"
+cd "$1/full"
+"$2/etcd" --data-dir="$3" --listen-client-urls=unix://c:1 --advertise-client-urls=http://127.0.0.1:1 \
+  --listen-peer-urls=unix://p:1 --quota-backend-bytes=4096 --log-level=error >log 2>&1 &
+tools=$2
+c() { "$tools/etcdctl" --endpoints=unix://c:1 "$@" 2>&1; }
+until c get health >/dev/null; do kill -0 $!; sleep 0.1; done
+! c put /registry/pods/later no
+c alarm list
+! c endpoint health
+c snapshot save "$4"
+kill $!
+wait
+`, "sh", filepath.Dir(m.data), m.tools, m.data, full).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "NOSPACE") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, vars := range []map[string]string{
+				{"kind": "snapshot", "snapshot": full}, {"kind": "member", "token": "prod-2"},
+			} {
+				staged, err := m.stage(vars)
+				if err != nil {
+					t.Fatalf("%v: %v", vars, err)
+				}
+				if staged.Revision != 4 {
+					t.Errorf("%v: staged %+v", vars, staged)
+				}
+			}
+		})
+	}
+}
+
 // TestStageOfNewerRelease stages a snapshot of etcd with the minor version before. Neither etcdutl nor the older etcd
 // refuses it: a snapshot has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that
 // the older etcd serves it, and that the newer one serves it after an upgrade.
