@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -12,9 +13,7 @@ import (
 // says then that the restore was begun: without it, the machine would look like a new one, on which an empty cluster
 // may be bootstrapped. The join of the member replaces it.
 func RetireForRestore(ctx context.Context, m Machine, s Spec, f Observed) error {
-	retire := s.ArchiveAction(Retire, true)
-	retire.KeepRecord = true
-	if _, err := m.Change(ctx, host.Change{}, retire); err != nil {
+	if _, err := m.Change(ctx, host.Change{}, s.retireAction()); err != nil {
 		return fmt.Errorf("archive the data of %s: %w", s.Label(), err)
 	}
 	mark := host.Change{
@@ -24,6 +23,14 @@ func RetireForRestore(ctx context.Context, m Machine, s Spec, f Observed) error 
 		return fmt.Errorf("record on %s that a restore was begun: %w", s.Label(), err)
 	}
 	return nil
+}
+
+// retireAction archives the data and removes no older archive: s has the number that is kept of another member, and a
+// restore may need what is in one.
+func (s Spec) retireAction() Action {
+	a := s.ArchiveAction(Retire, true)
+	a.KeepRecord, a.Keep = true, math.MaxInt32
+	return a
 }
 
 // retiredRecord returns the record of a member whose data is archived. It has no ID any more; its other files stay, so

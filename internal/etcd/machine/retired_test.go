@@ -51,3 +51,13 @@ func TestRetireKeepsRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestRetireKeepsArchives: an older archive may have what the restore needs, and the number that is kept is another
+// member's.
+func TestRetireKeepsArchives(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	s.ArchivesKept = 1
+	if a := s.retireAction(); a.Keep <= 1000 || a.Wipe || !a.KeepRecord {
+		t.Errorf("archives are removed: %+v", a)
+	}
+}
