@@ -159,6 +159,7 @@ func (m *alarmRepair) compact(ctx context.Context, v membership.View, target mem
 		return fmt.Errorf("compact through %s: %w", target.Label(), err)
 	}
 	m.attempts.Compacted[target.ID] = true
+	delete(m.attempts.Defragmented, target.ID) // there may be more to release now
 	m.acted = m.acted || dropped
 	m.since.End()
 	return nil

@@ -52,7 +52,7 @@ type SpaceStep struct {
 // repetitions: a process without this knowledge reaches the same result.
 type SpaceAttempts struct {
 	Compacted    map[uint64]bool // the member was asked to drop history, whether there was any or not
-	Defragmented map[uint64]bool
+	Defragmented map[uint64]bool // since then
 }
 
 // NextSpaceStep decides what the member with the given ID does next about NOSPACE: for its
@@ -90,7 +90,10 @@ func NextSpaceStep(v View, id uint64, done SpaceAttempts) SpaceStep {
 
 // makeRoom returns the next step for a member without space.
 func makeRoom(v View, m Member, done SpaceAttempts) SpaceStep {
-	if done.Defragmented[m.ID] {
+	switch {
+	case done.Defragmented[m.ID] && !done.Compacted[m.ID]: // what was in use did fit, and with new free pages does not
+		return SpaceStep{Kind: SpaceCompact, ID: m.ID}
+	case done.Defragmented[m.ID]:
 		return SpaceStep{Kind: SpaceRefuse, Cause: fmt.Errorf("%w: %s", errQuotaExceeded, m.Sizes())}
 	}
 	return compactOrDefragment(v, m, done)

@@ -57,6 +57,11 @@ func TestNextSpaceStep(t *testing.T) {
 			name: "after the compaction of another", view: full("Lhh"), id: 2, done: compacted(1),
 			want: SpaceStep{Kind: SpaceCompact, ID: 2},
 		},
+		{
+			name: "free pages seemed to be enough, and were not", id: 2,
+			view: alarmed(filled(clusterOf("Lhh"), 2, 91, 91), second),
+			done: SpaceAttempts{Defragmented: map[uint64]bool{2: true}}, want: SpaceStep{Kind: SpaceCompact, ID: 2},
+		},
 		{name: "still full", view: full("Lhh"), id: 2, done: defragmented(2), want: SpaceStep{Kind: SpaceRefuse}},
 		{name: "room", view: alarmed(filled(clusterOf("Lhh"), 2, 50, 50), second), id: 2, want: SpaceStep{Kind: SpaceDisarm}},
 		{
