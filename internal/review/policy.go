@@ -59,7 +59,7 @@ func ParsePolicy(text []byte) (Policy, error) {
 	}
 	if p.Renewal != nil && p.Renewal.Restarts != nil {
 		return Policy{}, errors.New("read the policy: renewal.restarts: only repair has this limit, " +
-			"because a renewal stops neither etcd nor an API server")
+			"because what would restart something counts as a repair")
 	}
 	for name, limits := range map[string]*Limits{"renewal": p.Renewal, "repair": p.Repair} {
 		if err := limits.parse(); err != nil {

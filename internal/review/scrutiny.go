@@ -269,10 +269,16 @@ func texts(value any) ([]string, bool) {
 var due = regexp.MustCompile(`^([A-Za-z0-9._-]+)(?: \([0-9A-Fa-f.:]+\))?: (?:/[A-Za-z0-9._/-]+: )?` +
 	`[A-Za-z0-9._:/@-]+ certificate expires on [0-9]{4}-[0-9]{2}-[0-9]{2}: it is due for renewal$`)
 
-// driftClass tells a renewal from a repair.
+// restarting matches the entries for certificates that a program reads only when it starts: the proxy server of
+// Konnectivity, which restarts together with the API server, and kube-vip.
+var restarting = regexp.MustCompile(`: (?:/etc/kubernetes/(?:kube-konnectivity-server|kube-vip-endpoint)\.conf: |` +
+	`kube-konnectivity-server certificate )`)
+
+// driftClass tells a renewal from a repair. A renewal restarts nothing that serves.
 func driftClass(values map[string]any, drift []string) Class {
 	for _, text := range drift {
-		if match := due.FindStringSubmatch(text); match == nil || match[1] != values["name"] {
+		if match := due.FindStringSubmatch(text); match == nil || match[1] != values["name"] ||
+			restarting.MatchString(text) {
 			return ClassRepair
 		}
 	}

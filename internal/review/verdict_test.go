@@ -53,6 +53,22 @@ func TestLyingDrift(t *testing.T) {
 	}
 }
 
+// TestRestartingRenewal: what would restart a server is a repair, which the policy may forbid.
+func TestRestartingRenewal(t *testing.T) {
+	const due = " certificate expires on 2027-11-22: it is due for renewal"
+	for _, text := range []string{
+		"cp1 (10.89.0.11): kube-konnectivity-server" + due,
+		"cp1 (fd00::11): /etc/kubernetes/kube-konnectivity-server.conf: system:konnectivity-server" + due,
+		"cp1 (10.89.0.11): /etc/kubernetes/kube-vip-endpoint.conf: kube-vip:cp1" + due,
+	} {
+		d := renewing(t)
+		repaired(t, d, replica1, "cp1 (10.89.0.11): apiserver"+due, text)
+		if v := judged(t, d, Policy{Renewal: wide.Renewal}, noon); v.Class != ClassRepair || v.Automatic {
+			t.Errorf("%q: %+v", text, v)
+		}
+	}
+}
+
 // TestKubeconfigTimes judges when a kubeconfig is renewed. It lives for a year.
 func TestKubeconfigTimes(t *testing.T) {
 	third := (8760*time.Hour + 5*time.Minute) / 3
