@@ -177,6 +177,7 @@ func (r Registration) ValidateAdditional() error {
 		return fmt.Errorf("there are %d additional endpoints, and at most %d are supported", len(r.Additional), MaxAdditional)
 	}
 	seen, ofKind, balancers := map[string]bool{}, map[Kind]bool{}, map[string]bool{}
+	own := map[string]bool{} // addresses that a machine of a replica has itself
 	for _, each := range r.All() {
 		switch {
 		case each.Address == "":
@@ -195,6 +196,15 @@ func (r Registration) ValidateAdditional() error {
 				"let other records lead to that name (CNAME)")
 		case seen[each.ID()]:
 			return fmt.Errorf("the endpoint %s is listed twice", each.ID())
+		}
+		if each.Kind == KubeVIP || each.Kind == BGP {
+			for _, address := range each.Addresses() {
+				if own[address] {
+					return fmt.Errorf("kube-vip and bird cannot both manage the address %s on one machine: give one of the two "+
+						"endpoints another address", address)
+				}
+				own[address] = true
+			}
 		}
 		seen[each.ID()] = true
 		ofKind[each.Kind] = true

@@ -42,6 +42,7 @@ func TestSeveralEndpoints(t *testing.T) {
 		"listed twice":               {outside, outside},
 		"one name only":              {named, renamed},
 		"by BGP only":                {announced, {Kind: BGP, Address: "10.200.0.2", ClusterID: "a"}},
+		"both manage the address":    {announced, {Kind: KubeVIP, Address: announced.Address, ClusterID: "a"}},
 		"balance for one endpoint":   {overlapping},
 		"haproxy 10.0.0.100 is":      {haproxy},
 		"belongs to the cluster":     {foreign},

@@ -120,6 +120,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	passwords, diags := decodePasswords(ctx, model.BGP)
 	resp.Diagnostics.Append(diags...)
 	observer := targets.NewObserver(s.machine, s.recordedReplica)
+	observer.Abandoned = s.abandon
 	s.registrars = registrars{
 		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(observer), dns: dns.New(observer, keys),
 		bgp:     bgp.New(observer, passwords),

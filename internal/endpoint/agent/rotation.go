@@ -91,8 +91,8 @@ func (r *Registrar[R]) inRotation(ctx context.Context, leaver string) targets.Ob
 
 // outOfRotation returns why the agent of a target that is ready does not let clients reach it, or nil.
 func (r *Registrar[R]) outOfRotation(ctx context.Context, t targets.Target) error {
-	if t.Unreachable != nil {
-		return nil // other machines find it ready, and nobody can ask its agent
+	if t.Unreachable != nil { // other machines find it ready, and nobody can ask its agent
+		return fmt.Errorf("%w: %w", targets.ErrUnknown, t.Unreachable)
 	}
 	m := r.ObserveMachine(ctx, t.Address)
 	if m.Err != nil {

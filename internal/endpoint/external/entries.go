@@ -58,13 +58,16 @@ func (e *entries) rest(endpoint, leaver string, seen targets.Observed, entry tim
 	return longest
 }
 
+// entry identifies the endpoint in entries: control planes may have one balancer, at several ports.
+func (r *Registrar) entry() string { return r.ClusterID + " " + r.ID() }
+
 // awaitEntries returns false at once if the balancer has the others in rotation that are ready. Else it waits until it
 // had the time to notice, and the targets have to be observed again.
 func (r *Registrar) awaitEntries(ctx context.Context, leaver string, seen targets.Observed) (waited bool, err error) {
 	if len(r.Hooks.Status) > 0 || seen.Serving()[leaver] == "" {
 		return false, nil
 	}
-	rest := r.entries.rest(r.ID(), leaver, seen, r.EntryTime())
+	rest := r.entries.rest(r.entry(), leaver, seen, r.EntryTime())
 	if rest <= 0 {
 		return false, nil
 	}

@@ -25,16 +25,22 @@ func TestAwaitEntries(t *testing.T) {
 		"seen just now":          {func(*Registrar) {}, "cp1", entry},
 		"seen before":            {func(*Registrar) { time.Sleep(4 * time.Second) }, "cp1", 6 * time.Second},
 		"seen long before":       {func(*Registrar) { time.Sleep(entry) }, "cp1", 0},
-		"registered by this run": {func(r *Registrar) { r.entries.set(r.ID(), "cp2", time.Now().Add(-entry)) }, "cp1", 0},
+		"registered by this run": {func(r *Registrar) { r.entries.set(r.entry(), "cp2", time.Now().Add(-entry)) }, "cp1", 0},
 		"restarted meanwhile": {func(r *Registrar) {
 			time.Sleep(entry)
-			r.entries.set(r.ID(), "cp2", time.Time{})
-			r.entries.observed(r.ID(), all)
+			r.entries.set(r.entry(), "cp2", time.Time{})
+			r.entries.observed(r.entry(), all)
 		}, "cp1", entry},
 		"failed meanwhile": {func(r *Registrar) {
 			time.Sleep(entry)
-			r.entries.observed(r.ID(), targets.Observed{"cp2": down})
-			r.entries.observed(r.ID(), all)
+			r.entries.observed(r.entry(), targets.Observed{"cp2": down})
+			r.entries.observed(r.entry(), all)
+		}, "cp1", entry},
+		"the balancer of another cluster, too, and that has noticed": {func(r *Registrar) {
+			own := r.ClusterID
+			r.ClusterID = "another"
+			r.entries.set(r.entry(), "cp2", time.Now().Add(-entry))
+			r.ClusterID = own
 		}, "cp1", entry},
 		"the leaver is down":     {func(*Registrar) {}, "cp3", 0},
 		"there is a hook status": {func(r *Registrar) { r.Hooks.Status = []string{"/bin/true"} }, "cp1", 0},
@@ -43,7 +49,7 @@ func TestAwaitEntries(t *testing.T) {
 			r := New(targets.NewObserver(nowhere, nil)).For(endpoint.Registration{
 				Kind: endpoint.External, Address: "api.example.com", HealthyTime: entry, DetectionTime: time.Second,
 			})
-			r.entries.observed(r.ID(), all)
+			r.entries.observed(r.entry(), all)
 			c.change(r)
 			began := time.Now()
 			waited, err := r.awaitEntries(t.Context(), c.leaver, all)

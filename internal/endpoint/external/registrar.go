@@ -48,7 +48,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err := r.WaitUntilAnswers(ctx); err != nil {
 		return r.notInRotationError(name, err)
 	}
-	r.entries.set(r.ID(), name, time.Now().Add(-r.EntryTime()))
+	r.entries.set(r.entry(), name, time.Now().Add(-r.EntryTime()))
 	problem.Progress(ctx, "replica %s is ready, and %s answers", name, r.BaseURL())
 	return nil
 }
@@ -80,7 +80,7 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.registerOthers(ctx, name, seen); err != nil {
 		return r.hookError(name, "drained", err)
 	}
-	r.entries.set(r.ID(), name, time.Time{})
+	r.entries.set(r.entry(), name, time.Time{})
 	return r.drain(ctx, name, seen[name])
 }
 
@@ -232,7 +232,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 // status says, is not ready for requests. leaver is the replica that is to leave, or "".
 func (r *Registrar) inRotation(ctx context.Context, leaver string) targets.Observed {
 	seen := r.ObserveInRotation(ctx, leaver, r.outOfRotation)
-	r.entries.observed(r.ID(), seen)
+	r.entries.observed(r.entry(), seen)
 	return seen
 }
 

@@ -25,6 +25,7 @@ type Target struct {
 	Name, Address string
 	Port          int
 	Unreachable   error   // not nil: the machine cannot be observed, and Replica is unknown
+	Abandoned     bool    // it is Unreachable, no other machine finds it ready, and the user has declared it lost
 	Replica       Replica // of this endpoint; its Name is "" if there is none
 	Other         string  // what else the machine has
 	Shared        bool    // that is another replica of this endpoint, and Replica is that one; only of Named
@@ -78,6 +79,7 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 	case err != nil:
 		t.Unreachable = err
 		t.NotReady = s.probeAgain(ctx, t)
+		t.Abandoned = t.NotReady != nil && s.Abandoned.Covers(address, err)
 	case observed.Foreign && observed.ClusterID == s.ClusterID:
 		t.Foreign, t.NotReady = true, s.Probe(ctx, t)
 	case observed.Foreign:

@@ -82,7 +82,7 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 			return "the API server of " + other + ", which is not imported, is not ready, and at most one may be out of " +
 				"rotation", false
 		}
-		if other == name || !t.Member() {
+		if other == name || !t.Member() || how == AsLast && t.Abandoned {
 			continue
 		}
 		others++

@@ -19,6 +19,7 @@ func TestMayLeave(t *testing.T) {
 	ready := Target{Replica: Replica{Name: "x"}}
 	notReady := Target{Replica: Replica{Name: "x"}, NotReady: down}
 	lost := Target{Unreachable: down, NotReady: down}
+	abandoned := Target{Unreachable: down, NotReady: down, Abandoned: true}
 	lostButServing := Target{Unreachable: down}
 	empty := Target{NotReady: errNoReplica}
 	foreign := Target{Foreign: true}
@@ -48,6 +49,9 @@ func TestMayLeave(t *testing.T) {
 		{"for good, another one out", ready, []Target{notReady}, ForGood, "last replica that is ready", true},
 		{"as the last, the only one", ready, []Target{empty}, AsLast, "", false},
 		{"as the last, another one out", ready, []Target{notReady}, AsLast, "last replica that is ready", true},
+		{"as the last, a machine lost", ready, []Target{lost}, AsLast, "last replica that is ready", true},
+		{"as the last, a machine abandoned", ready, []Target{abandoned, empty}, AsLast, "", false},
+		{"for a restart, a machine abandoned", ready, []Target{ready, abandoned}, ToReturn, "another replica is not", false},
 		{"not ready itself", notReady, []Target{notReady}, ToReturn, "", false},
 		{"not known itself", unknown, []Target{notReady}, AsLast, "last replica that is ready", true},
 		{"not known itself, another one ready", unknown, []Target{ready}, ForGood, "", false},

@@ -43,6 +43,9 @@ type Recorded func(ctx context.Context, address string) (Replica, error)
 
 // Observer creates Sets.
 type Observer struct {
+	// Abandoned are machines that the user has declared lost.
+	Abandoned host.Abandoned
+
 	machine  func(address string) *host.Host
 	recorded Recorded
 }
