@@ -40,24 +40,10 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 	return status, err
 }
 
-// notBegun returns the failure of a step before the first change as a problem that says so: a Create then leaves no
-// state. A problem already says what is unchanged. nil stays nil.
+// notBegun returns the failure of a step before the first change as a problem that says so: see host.NotBegun. The
+// provider knows how its machines are reached.
 func notBegun(s Spec, err error) error {
-	if err == nil || errors.As(err, new(*problem.Problem)) {
-		return err
-	}
-	next := ""
-	switch {
-	case errors.As(err, new(*host.HeldError)):
-		next = "wait until the other process has ended, then apply again."
-	case host.Unanswered(err): // the provider knows how its machines are reached
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		next = "apply again; if it times out again, raise the timeouts of this resource."
-	}
-	return &problem.Problem{
-		Summary: "Control-plane replica not created", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing,
-		Next: next, Err: err,
-	}
+	return host.NotBegun(err, problem.Problem{Summary: "Control-plane replica not created", Host: s.Machine()})
 }
 
 // withReplica returns the failure of a step that follows the creation or a change of a replica: that changed something.

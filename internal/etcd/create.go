@@ -193,23 +193,11 @@ func (b *batch) fail(specs map[string]Spec, err error) {
 	}
 }
 
-// notBegun returns the failure of a step before the first change as a problem that says so: a Create then leaves no
-// state. A problem already says what is unchanged. nil stays nil.
+// notBegun returns the failure of a step before the first change as a problem that says so: see host.NotBegun.
 func notBegun(s Spec, err error) error {
-	if err == nil || errors.As(err, new(*problem.Problem)) {
-		return err
-	}
-	next := accessRemedy(err)
-	switch {
-	case errors.As(err, new(*host.HeldError)):
-		next = "wait until the other process has ended, then apply again"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		next = "apply again; if it times out again, raise the timeouts of this resource"
-	}
-	return &problem.Problem{
-		Summary: "Change of etcd member not begun", Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing,
-		Next: next, Err: err,
-	}
+	return host.NotBegun(err, problem.Problem{
+		Summary: "Change of etcd member not begun", Host: s.Label(), Next: accessRemedy(err),
+	})
 }
 
 // collect waits until every peer has arrived, or until no peer has arrived for a window of

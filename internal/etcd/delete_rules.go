@@ -92,7 +92,8 @@ func refuseUnrecorded(in leaveInput) leaveDecision {
 		Kind: leaveRefuse, Reason: in.occupied() + ", so whether it is this member is not known",
 		Next: "apply the member without destroying or replacing it: while it serves, " + layout.RecordPath + " is written " +
 			"again. Then destroy it. If it does not serve, or belongs to another cluster, stop it and move " +
-			layout.ConfigDir + " and " + in.DataDir + " away, then destroy again",
+			layout.ConfigDir + " and " + in.DataDir + " away, then destroy again. To leave the machine as it is and only " +
+			"forget the member, use terraform state rm",
 	}
 }
 
