@@ -44,15 +44,14 @@ func (c *updating) mayChangeDefinition(v *membership.View, r machine.Repair) err
 		"fix the cause reported for it, then apply again")
 }
 
-// returnTo starts the member with the definition that it had before, and reports the result as an error. It has its own
-// time limit.
+// returnTo starts the member with the definition that it had before, and reports the result as an error. It starts the
+// member also if the caller's time is over; then nobody sees it serve.
 func (c *updating) returnTo(ctx context.Context, former string, cause error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.Label(), cause)
 	}
 	c.cl.noteUnstarted(c.s.Name)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
-		2*c.cl.pace.StallTimeout+machine.StartTime(c.size)+c.cl.pace.Cleanup)
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cl.pace.Cleanup)
 	defer cancel()
 	c.lasting = true
 	p := &problem.Problem{
@@ -64,7 +63,7 @@ func (c *updating) returnTo(ctx context.Context, former string, cause error) err
 		Detail: "--- last lines of " + layout.Unit + " with the new flags and unit\n" + c.cl.lastLog(ctx, c.s),
 	}
 	problem.Progress(ctx, "etcd %s: rolling back: etcd was started with the new flags and unit, but %s", c.s.Name, cause)
-	_, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Files: []host.File{machine.DefinitionFile(former)}},
+	_, err := c.cl.machine(c.s.Host).Change(undo, host.Change{Files: []host.File{machine.DefinitionFile(former)}},
 		machine.Action{Verb: machine.Start})
 	if err == nil {
 		err = c.waitServing(ctx, c.s.Version)
