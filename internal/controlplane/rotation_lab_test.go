@@ -25,7 +25,8 @@ type ctlStore struct{ *stage }
 
 func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (string, error) {
 	script := "/opt/kube/etcd/" + etcdVersion + "/etcdctl --endpoints=" + c.spec.EtcdURLs[0] + " --cacert=" +
-		component.EtcdCA + " --cert=" + component.EtcdDir + "/server.crt --key=" + component.EtcdDir + "/server.key " + arguments
+		component.EtcdCA + " --cert=" + component.EtcdDir + "/server.crt --key=" + component.EtcdDir + "/server.key " +
+		arguments
 	if input != nil {
 		script = "echo " + base64.StdEncoding.EncodeToString(input) + " | base64 -d | " + script
 	}

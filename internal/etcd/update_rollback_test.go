@@ -52,11 +52,7 @@ func TestUnstartedChangeRollsBack(t *testing.T) {
 	if rolledBack == "" {
 		t.Error("no member was rolled back")
 	}
-	for name, s := range specs {
-		if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 || !status.Healthy {
-			t.Errorf("read of %s: %v, %v", name, status.Drift, err)
-		}
-	}
+	f.wantNoDrift(specs)
 }
 
 // TestUnstartedChangeStays: with the former unit, the member does not serve either.

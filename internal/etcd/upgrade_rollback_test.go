@@ -42,6 +42,16 @@ func (f *fleet) impatient() {
 	f.clusters.pace.StallTimeout, f.clusters.pace.Settle = time.Second, 100*time.Millisecond
 }
 
+// wantNoDrift reads the members, which are healthy and as configured.
+func (f *fleet) wantNoDrift(specs map[string]Spec) {
+	f.t.Helper()
+	for name, s := range specs {
+		if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 || !status.Healthy {
+			f.t.Errorf("read of %s: %v, %v", name, status.Drift, err)
+		}
+	}
+}
+
 func TestRollBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -97,11 +107,7 @@ func TestRollBack(t *testing.T) {
 	if failed == "" || failed == leader {
 		t.Errorf("%q was tried first; the leader is %q", failed, leader)
 	}
-	for name, s := range specs {
-		if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 || !status.Healthy {
-			t.Errorf("read of %s: %v, %v", name, status.Drift, err)
-		}
-	}
+	f.wantNoDrift(specs)
 }
 
 // TestRollBackTakesItsOwnTime verifies the rollback if the caller's deadline has passed
