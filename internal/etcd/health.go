@@ -61,9 +61,9 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 	return out
 }
 
-// survivors queries the members that answer. Each request is limited to a fifth of ctx's
-// time, because up to four follow each other: the member list, the list of members found
-// on it, their status, and the cluster version.
+// survivors queries the members that answer. Each request is limited to a sixth of ctx's
+// time, because up to five follow each other: the member list, the list of members found
+// on it, their status, the list of those that were late, and the cluster version.
 func (cl *cluster) survivors(
 	ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle,
 ) (membership.Survey, []string, error) {
@@ -73,7 +73,7 @@ func (cl *cluster) survivors(
 	}
 	defer clients.Close()
 	if end, bounded := ctx.Deadline(); bounded {
-		clients.Limit = min(client.RequestTimeout, time.Until(end)/5)
+		clients.Limit = min(client.RequestTimeout, time.Until(end)/6)
 	}
 	v, err := clients.View(ctx, hostAddresses(hosts))
 	if err != nil {

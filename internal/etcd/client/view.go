@@ -9,6 +9,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
@@ -46,6 +47,7 @@ func (c *Clients) View(ctx context.Context, addresses []string) (membership.View
 		return membership.View{}, err
 	}
 	c.statuses(ctx, v, answers)
+	c.askLate(ctx, answers)
 	return assemble(v, answers), nil
 }
 
@@ -75,6 +77,7 @@ func (c *Clients) OwnView(ctx context.Context, address string) (membership.View,
 		return membership.View{}, err
 	}
 	c.statuses(ctx, v, answers)
+	c.askLate(ctx, answers)
 	return assemble(v, answers), nil
 }
 
@@ -97,6 +100,22 @@ func (c *Clients) statuses(ctx context.Context, v membership.View, answers map[s
 	maps.Copy(answers, inParallel(started, func(address string) answer {
 		a := answers[address]
 		a.status, a.err = c.status(ctx, address)
+		return a
+	}))
+}
+
+// askLate asks the members once more that have not answered a linearizable read in time although they have a leader:
+// one late answer of a busy machine is no lost vote. One that has no leader says so.
+func (c *Clients) askLate(ctx context.Context, answers map[string]answer) {
+	var late []string
+	for address, a := range answers {
+		if codeOf(a.listErr) == codes.DeadlineExceeded && a.status != nil && a.status.Leader != 0 {
+			late = append(late, address)
+		}
+	}
+	maps.Copy(answers, inParallel(late, func(address string) answer {
+		a := answers[address]
+		a.list, a.listErr = c.MemberList(ctx, address)
 		return a
 	}))
 }
