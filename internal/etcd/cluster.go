@@ -78,6 +78,7 @@ type cluster struct {
 	known           map[string]knownMachine // by address
 	evidence        string                  // the evidence that the cluster exists; "" if there is none
 	lost            bool                    // see noteLost
+	unnamed         map[string]string       // see unnamedVoters
 	creates         map[string]error        // members whose Create is in progress (nil) or has failed
 	openBatch       *batch                  // nil: the next arrival opens one
 	leaving         map[string]int          // members whose Delete is in progress
@@ -107,7 +108,7 @@ func (c *Clusters) named(clusterID string) *cluster {
 	if !ok {
 		cl = &cluster{
 			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{},
-			creates: map[string]error{}, leaderless: &client.Leaderless{},
+			unnamed: map[string]string{}, creates: map[string]error{}, leaderless: &client.Leaderless{},
 			lease: processLease{leases: host.NewLeases(LeaseName(clusterID))},
 		}
 		cl.turns.Acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }

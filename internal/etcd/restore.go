@@ -74,12 +74,18 @@ func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[
 }
 
 // decideRestore applies the pure rule, and what only this process knows: the machines on
-// which it has leases. Before a restore, the machines are searched for volumes of members that are not mounted.
+// which it has leases. Before a restore, the survivors are asked for voters on machines that nobody has named, and the
+// machines are searched for volumes of members that are not mounted.
 func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, resumed bool) restoreDecision {
-	d := decideRestore(restoreInput{
+	in := restoreInput{
 		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, Machines: s.sorted(),
 		Serves: cl.serves(ctx, s), Unasked: cl.unasked(ctx, s), Abandoned: one.Abandoned, Resumed: resumed,
-	})
+	}
+	d := decideRestore(in)
+	if d.Case == restoreRun {
+		in.Machines = append(in.Machines, cl.unnamedVoters(ctx, one, s)...)
+		d = decideRestore(in)
+	}
 	if d.Case != restoreRun {
 		return d
 	}

@@ -24,7 +24,7 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	cl.leaderless = c.named(s.Bundle.ClusterID).leaderless
 	o := cl.observeCluster(ctx, s)
 	in := restoreInput{
-		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, Machines: o.sorted(),
+		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, Machines: append(o.sorted(), cl.unnamedVoters(ctx, s, o)...),
 		Serves: cl.serves(ctx, o), Unasked: cl.unasked(ctx, o), Abandoned: s.Abandoned, Resumed: true,
 	}
 	d := decideRestore(in)

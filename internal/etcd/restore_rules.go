@@ -158,9 +158,11 @@ func unreachedCauses(silent []machine.Observed) string {
 // silentNext is the next step for machines that were not reached. One that answers, and cannot be worked on, is never
 // lost: see host.Abandoned.
 func silentNext(silent []machine.Observed) string {
-	var next, lost []string
+	var next, lost, unnamed []string
 	for _, m := range silent {
-		if host.Unreachable(m.Err) {
+		if errors.Is(m.Err, errUnnamed) {
+			unnamed = append(unnamed, m.Address)
+		} else if host.Unreachable(m.Err) {
 			lost = append(lost, m.Address)
 		} else if remedy := accessRemedy(m.Err); !slices.Contains(next, remedy) {
 			next = append(next, remedy)
@@ -169,6 +171,10 @@ func silentNext(silent []machine.Observed) string {
 	if len(lost) > 0 {
 		next = append(next, "make "+strings.Join(lost, ", ")+" reachable over SSH; if a machine is permanently lost, "+
 			"switch it off and "+host.AbandonRemedy(lost...))
+	}
+	if len(unnamed) > 0 {
+		next = append(next, "apply together with the members at "+strings.Join(unnamed, ", ")+"; if a machine is "+
+			"permanently lost, switch it off and "+host.AbandonRemedy(unnamed...))
 	}
 	return strings.Join(next, "; ")
 }

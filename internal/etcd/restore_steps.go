@@ -34,7 +34,7 @@ func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Statu
 		return Status{}, errors.Join(err, machine.Unstage(ctx, m, seed.Spec, staged))
 	}
 	problem.Progress(ctx, "etcd %s: restoring %s: %s", seed.Name, seed.Restore.Source(), staged)
-	seed = withSilent(seed, s)
+	seed = withSilent(seed, append(s.sorted(), cl.unnamedVoters(ctx, seed, s)...))
 	if err := cl.retireAll(ctx, seed, s); err != nil {
 		return Status{}, err
 	}
@@ -218,12 +218,15 @@ func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) erro
 }
 
 // withSilent returns the seed with the machines that did not answer, which its record names from now on.
-func withSilent(seed Spec, s observation) Spec {
+func withSilent(seed Spec, machines []machine.Observed) Spec {
 	r := *seed.Restore
 	r.Silent = map[string]string{}
-	for _, m := range s.sorted() {
+	for _, m := range machines {
 		if !m.Reached() {
-			r.Silent[m.Address] = m.Name
+			r.Silent[m.Address] = ""
+			if machine.ValidateName(m.Name) == nil {
+				r.Silent[m.Address] = m.Name
+			}
 		}
 	}
 	seed.Restore = &r
