@@ -55,8 +55,8 @@ func (m endpointModel) warnZone(ctx context.Context, before endpointModel, diags
 	diags.AddAttributeWarning(path.Root("dns").AtName("server"), "Records at the former name server stay",
 		"Cause: the records move from "+from.Server+" (zone "+from.Name+") to "+to.Server+" (zone "+to.Name+") with one "+
 			"replica after the other. After that, nothing changes the former ones: they go on naming a replica that has "+
-			"gone.\nNext step: let clients ask the new server when the apply has ended, and not before, then delete the "+
-			"former records.")
+			"gone. A replica that has to restart its API server in the same apply is refused.\nNext step: let clients ask "+
+			"the new server when the apply has ended, and not before, then delete the former records.")
 }
 
 // warnSlowerCheck warns about a balancer that is told of a slower check before the API servers wait longer for it.

@@ -65,14 +65,25 @@ func (r registrars) For(registration endpoint.Registration) registrar {
 func (r registrars) changing(
 	replica string, before, after endpoint.Registration, attempted []combined.Endpoint,
 ) registrar {
+	single := func(after endpoint.Registration) registrar { return r.singleFrom(before, after) }
 	if slices.Equal(before.IDs(), after.IDs()) && len(attempted) == 0 {
-		return r.For(after)
+		return combine(after.All(), nil, single)
 	}
 	left := slices.DeleteFunc(before.All(), func(b endpoint.Registration) bool {
 		return slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.ID() == b.ID() })
 	})
 	r.know(left...)
-	return combine(after.All(), &moving{replica, left, attempted}, r.single)
+	return combine(after.All(), &moving{replica, left, attempted}, single)
+}
+
+// singleFrom is single for a replica that has the registration before.
+func (r registrars) singleFrom(before, after endpoint.Registration) registrar {
+	for _, was := range before.All() {
+		if after.Kind == endpoint.DNS && was.ID() == after.ID() {
+			return r.dns.For(after).From(was)
+		}
+	}
+	return r.single(after)
 }
 
 // moving is a replica whose endpoints change.

@@ -31,6 +31,7 @@ type Registrar struct {
 	// recorded means that a machine has recorded the registration. Its agent is not changed then: the
 	// record of a machine that was taken over must not choose the key that is written there.
 	recorded bool
+	former   string // the zone that has the records of the replica; "" if it is this one
 }
 
 // For returns the registrar of one registration.
@@ -53,6 +54,15 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 		z.dial = set.Machine(registration.ProbeFrom).Dial
 	}
 	return &Registrar{Set: set, zone: z}
+}
+
+// From returns the registrar for a replica that comes from another registration at the same name: its records may be at
+// another server or in another zone, where clients ask for them until the replica is registered.
+func (r *Registrar) From(before endpoint.Registration) *Registrar {
+	if was := before.Zone; was != nil && (was.Server != r.zone.Server || was.Name != r.zone.Name) {
+		r.former = was.Name + " at " + was.Server
+	}
+	return r
 }
 
 // ForRecorded returns the registrar of a registration that a machine of a cluster has recorded. It
@@ -210,10 +220,13 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err != nil {
 		return err
 	}
+	t := seen[name]
+	if r.former != "" && how == targets.ToReturn && t.Member() && r.Probe(ctx, t) == nil {
+		return r.servesFormer(name)
+	}
 	if err := r.MayLeave(ctx, name, seen, how, r.unlisted); err != nil {
 		return err
 	}
-	t := seen[name]
 	if !t.Member() {
 		return nil // the machine of another replica, or not a target any more
 	}
@@ -233,6 +246,19 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 		err = fmt.Errorf("%w; returning it to rotation failed too: %w", err, undone)
 	}
 	return r.problem("Replica "+name+" not drained at endpoint "+r.Address, err)
+}
+
+// servesFormer refuses to restart a replica whose clients have its address from another zone, where this registrar
+// changes nothing.
+func (r *Registrar) servesFormer(name string) error {
+	return &problem.Problem{
+		Summary: "Replica " + name + " not drained at endpoint " + r.Address,
+		Cause: "its API server is to be restarted, and the records of the endpoint move in the same apply: clients use those " +
+			"in the zone " + r.former + ", which send requests to it until then",
+		Unchanged: "the replica serves as before.",
+		Next: "apply the endpoint with its former server and zone, and with everything else, then move the records in an " +
+			"apply of their own",
+	}
 }
 
 // undoTimeout limits Undrain after a failed drain, whose context may have ended.

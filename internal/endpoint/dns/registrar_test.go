@@ -6,9 +6,11 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -147,5 +149,33 @@ func TestRemoveLeft(t *testing.T) {
 		if got := addressList(zone.addresses); got != "10.0.0.13, 10.0.0.99" {
 			t.Errorf("the records are %s", got)
 		}
+	}
+}
+
+// TestFromAnotherZone: a replica whose clients have its address from another zone is not restarted. Other settings of
+// the zone change nothing for clients.
+func TestFromAnotherZone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*endpoint.Zone)
+		want   string
+	}{
+		"the same":       {func(*endpoint.Zone) {}, ""},
+		"another TTL":    {func(z *endpoint.Zone) { z.TTL++ }, ""},
+		"another server": {func(z *endpoint.Zone) { z.Server = "10.0.0.54:53" }, " at 10.0.0.54:53"},
+		"another zone":   {func(z *endpoint.Zone) { z.Name = "api.example.com" }, "api.example.com at "},
+	} {
+		r := testRegistrar(nil)
+		before := testSpec().Registration()
+		was := *before.Zone
+		c.change(&was)
+		before.Zone = &was
+		if got := r.From(before).former; (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: the former zone is %q, want %q", name, got, c.want)
+		}
+	}
+	r := testRegistrar(nil)
+	r.former = "example.com at 10.0.0.54:53"
+	if err := r.servesFormer("cp1"); !strings.Contains(err.Error(), r.former) {
+		t.Error(err)
 	}
 }
