@@ -88,6 +88,11 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 		}
 	case !errors.Is(sv.err, client.ErrNoAnswer):
 		return false, sv.err
+	default:
+		if where := l.cl.unasked(ctx, sv); where != "" {
+			return false, refusal("etcd member not deleted", l.s, nil, "whether the cluster serves cannot be asked on "+where+
+				": "+host.ErrForwarding.Error(), problem.Nothing, allowForwarding(where))
+		}
 	}
 	in := l.input(sv)
 	d := decideLeave(in)

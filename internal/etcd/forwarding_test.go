@@ -70,6 +70,24 @@ func TestForwardingIsNoLostQuorum(t *testing.T) {
 	}
 }
 
+// TestForwardingIsNoLostCluster: a member whose cluster cannot be asked because of sshd is not removed by what its
+// machine says alone.
+func TestForwardingIsNoLostCluster(t *testing.T) {
+	cl, specs, machines := reimagedCluster(t, trio...)
+	for _, m := range machines {
+		m.forbids = true
+		m.facts.Units = map[string]host.UnitState{layout.Unit: {Load: "loaded", Active: "active"}}
+	}
+	turn := cl.turns.Enter()
+	defer turn.Leave()
+	l := &removal{cl: cl, s: specs["cp1"], turn: turn}
+	l.since.Begin(turn)
+	if done, err := l.step(t.Context()); done || err == nil || !strings.Contains(err.Error(), "127.0.0.1:2381") ||
+		strings.Contains(err.Error(), "quorum") {
+		t.Errorf("done %t, %v", done, err)
+	}
+}
+
 // TestForwardingIsNoDeath: a member that cannot be asked because of its machine's sshd does not count as dead.
 func TestForwardingIsNoDeath(t *testing.T) {
 	cl, specs, machines := reimagedCluster(t, trio...)

@@ -70,7 +70,7 @@ var argumentsByType = map[string]map[string]argument{
 		"dns":            {label: "DNS records", effect: Repair},
 		"bgp":            {label: "announcement by BGP", effect: Repair},
 		"kube_vip":       {label: "virtual IP by kube-vip", effect: Repair},
-		"port":           {label: "port", effect: Reload, shown: true},
+		"port":           {label: "port", shown: true}, // of an external one only
 		"ca_certificate": {label: "CA that health checks verify", effect: Reload},
 		"drain_timeout":  {label: "drain timeout"},
 		"pki":            {label: "the PKI bundle"},
