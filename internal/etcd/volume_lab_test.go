@@ -341,6 +341,10 @@ func (d *disks) drifts(name string) {
 	d.repairs(name, volume.ScriptPath+" was edited manually", "echo '# x' >>"+volume.ScriptPath, false)
 	d.repairs(name, "is mounted read-only", "systemctl stop etcd; mount -o remount,ro "+volumePlace, true)
 	d.repairs(name, "is not mounted at", "systemctl stop etcd; umount "+volumePlace, true)
+	d.sh(name, "systemctl stop etcd etcd-volume; debugfs -w -R 'ssv state 2' "+volumeDevice+" 2>/dev/null; "+
+		"! systemctl start etcd-volume 2>/dev/null")
+	d.refusesMove(d.specs[name], "has found errors in the file system")
+	d.repairs(name, "is not mounted at", "e2fsck -fy "+volumeDevice+" >/dev/null || [ $? -eq 1 ]", true)
 	d.sh(name, "systemctl stop etcd; umount "+volumePlace+"; mount -t tmpfs none "+volumePlace)
 	d.refusesMove(d.specs[name], "another device")
 	d.repairs(name, "is not mounted at", "umount "+volumePlace, true)

@@ -95,6 +95,12 @@ func Decide(w Want, o Observed, holder Holder) Decision {
 			"unmount it there and remove what mounts it (fstab), or, if only a process has it in a mount namespace of its "+
 				"own (/proc/*/mountinfo), stop that; then apply again")
 	}
+	if o.Damaged && (!o.InPlace() || o.ReadOnly) {
+		return refuse(fmt.Sprintf("the kernel has found errors in the file system of the volume %s", w.Spec.Name()),
+			fmt.Sprintf("on the machine, stop what uses it (systemctl stop etcd; umount %s) and repair it (e2fsck -f %s), then "+
+				"apply again. If it lost data, replace the member (terraform apply -replace=…), which then gets that of the "+
+				"others", w.MountPath, o.Device))
+	}
 	if d := contents(w, o); d != nil {
 		return *d
 	}

@@ -74,6 +74,17 @@ func TestDecide(t *testing.T) {
 		"another device is mounted": {
 			o: with(blank, func(o *Observed) { o.At = "8:32" }), reason: "another device (8:32)",
 		},
+		"with errors": {
+			o: with(attached(identity(here, Member)), func(o *Observed) { o.Damaged = true }), last: here,
+			reason: "has found errors in the file system",
+		},
+		"with errors, and read-only": {
+			o:    with(inPlace(identity(here, Member)), func(o *Observed) { o.Damaged, o.ReadOnly = true, true }),
+			last: here, reason: "has found errors in the file system",
+		},
+		"with errors, in use": {
+			o: with(inPlace(identity(here, Member)), func(o *Observed) { o.Damaged = true }), last: here, want: Keep,
+		},
 		"mounted elsewhere": {
 			o: with(blank, func(o *Observed) { o.Elsewhere = "/mnt" }), reason: "mounted at /mnt",
 		},

@@ -75,6 +75,12 @@ probe_volume() {
   fi
 }
 
+# damaged: reports whether the kernel has found an error in the ext4 file system on the volume, which stays so until
+# e2fsck has looked at it. $kind is known.
+damaged() {
+  [ "$kind" = ext4 ] && LC_ALL=C dumpe2fs -h -- "$volume" 2>/dev/null | grep -q '^Filesystem state:.* with errors'
+}
+
 # $look prints the identity in the directory $1, or how many other files it has. A volume comes from another machine: a
 # link or a pipe in place of the identity is not followed.
 # shellcheck disable=SC2016 # another shell expands it

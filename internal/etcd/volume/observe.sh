@@ -10,6 +10,7 @@
   probe_volume
   echo "volume kind $kind"
   echo "volume uuid $(blkid -p -o value -s UUID -- "$volume" 2>/dev/null)"
+  if damaged; then echo "volume damaged"; fi
   if in_place; then
     echo "volume readable"
     sh -c "$look" look "$mount" | sed 's/^/volume /'

@@ -21,6 +21,7 @@ type Observed struct {
 	At       string // the number of the device that is mounted at the mount path; "" if there is none
 	ReadOnly bool   // what is mounted there
 
+	Damaged     bool // the kernel has found an error in its file system, which was not checked since
 	Readable    bool // the file system could be looked at
 	Files       int  // on the volume, if it has no identity
 	Identity    *Identity
@@ -86,6 +87,8 @@ func (o *Observed) set(fact, value string) {
 		o.Size = bytesIn(value)
 	case "used":
 		o.Used = bytesIn(value)
+	case "damaged":
+		o.Damaged = true
 	case "readable":
 		o.Readable = true
 	case "files":

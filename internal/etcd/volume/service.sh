@@ -25,7 +25,10 @@ mount)
     esac
   done
   case $text in *'"state": "re'*) echo "the volume $volume was released, or its member removed" >&2; exit 1 ;; esac
-  in_place || mount_volume
+  if ! in_place; then
+    ! damaged || { echo "the file system of $volume has errors: run e2fsck -f $volume, then apply again" >&2; exit 1; }
+    mount_volume
+  fi
   # etcd has not waited for a volume that is attached later.
   if systemctl is-enabled --quiet etcd.service; then systemctl start --no-block etcd.service; fi
   ;;
