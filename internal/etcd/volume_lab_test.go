@@ -64,6 +64,7 @@ func testVolumes(t *testing.T) {
 	r.all("read", r.same)
 	r.ctl("cp1", "put /registry/pods/a one")
 	d.drifts("cp2")
+	d.damaged("cp1")
 	d.growsXFS("cp2")
 	d.growsExt4("cp1")
 	d.interrupted()
@@ -341,13 +342,18 @@ func (d *disks) drifts(name string) {
 	d.repairs(name, volume.ScriptPath+" was edited manually", "echo '# x' >>"+volume.ScriptPath, false)
 	d.repairs(name, "is mounted read-only", "systemctl stop etcd; mount -o remount,ro "+volumePlace, true)
 	d.repairs(name, "is not mounted at", "systemctl stop etcd; umount "+volumePlace, true)
+	d.sh(name, "systemctl stop etcd; umount "+volumePlace+"; mount -t tmpfs none "+volumePlace)
+	d.refusesMove(d.specs[name], "another device")
+	d.repairs(name, "is not mounted at", "umount "+volumePlace, true)
+}
+
+// damaged marks the file system of a member's volume as the kernel does when it finds an error.
+func (d *disks) damaged(name string) {
+	d.t.Helper()
 	d.sh(name, "systemctl stop etcd etcd-volume; debugfs -w -R 'ssv state 2' "+volumeDevice+" 2>/dev/null; "+
 		"! systemctl start etcd-volume 2>/dev/null")
 	d.refusesMove(d.specs[name], "has found errors in the file system")
 	d.repairs(name, "is not mounted at", "e2fsck -fy "+volumeDevice+" >/dev/null || [ $? -eq 1 ]", true)
-	d.sh(name, "systemctl stop etcd; umount "+volumePlace+"; mount -t tmpfs none "+volumePlace)
-	d.refusesMove(d.specs[name], "another device")
-	d.repairs(name, "is not mounted at", "umount "+volumePlace, true)
 }
 
 // at returns the spec of cp3 on the machine with that name, coming from another one.

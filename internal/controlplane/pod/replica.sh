@@ -1,5 +1,6 @@
-# Components as static pods: functions for sh, after those of package staticpod. $replica_pods has the definitions, and
-# $replica_inherited the manifests that somebody else has written.
+# Components as static pods: functions for sh, after those of package staticpod. $replica_pods has the definitions,
+# $replica_inherited the manifests that somebody else has written, and $replica_moved other files with the same pods, which
+# may have the name of a definition.
 
 # replica_note NAME: prints a note of what a start of the component reads now: its definition and its inputs. The last
 # word makes every start one.
@@ -64,7 +65,8 @@ replica_run() {
   replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$1.yaml")
   replica_until=$(($(date +%s) + ${replica_grace:-30} + 90))
   pod_keep "$1" "$replica_inherited"
-  pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_pods/"; done
+  (umask 077 && mkdir -p -- "$replica_moved")
+  pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_moved/"; done
   ! cmp -s -- "$2" "$pod_manifests/$1.yaml" || return 0
   pod_know
   replica_old=$(replica_running "$1")
@@ -91,12 +93,15 @@ replica_stop() {
     replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$replica_name.yaml" \
       2>/dev/null)
     pod_keep "$replica_name" "$replica_inherited"
-    pod_stop "$replica_name" "$replica_pods" "$((${replica_grace:-30} + 90))"
+    pod_stop "$replica_name" "$replica_moved" "$((${replica_grace:-30} + 90))"
   done
 }
 
-# replica_kill NAME: ends the processes of a component at once, and its manifest is gone before.
+# replica_kill NAME: ends the processes of a component at once, and its manifest is gone before. replica_leave follows,
+# which then finds no manifest.
 replica_kill() {
+  pod_mark "$1" "$replica_inherited"
+  pod_keep "$1" "$replica_inherited"
   rm -f -- "$pod_manifests/$1.yaml"
   pod_containers "$1" | while read -r replica_id replica_state replica_pid; do
     case $replica_state in *RUNNING) kill -KILL "$replica_pid" 2>/dev/null || true ;; esac

@@ -17,9 +17,10 @@ func prelude() host.Script {
 	return staticpod.Functions() + directories(Dir) + functions
 }
 
-// directories sets the variables of replica.sh: the directory of the definitions, and the one of manifests in it.
+// directories sets the variables of replica.sh: the directory of the definitions, and those of manifests in it.
 func directories(definitions string) host.Script {
-	return "replica_pods=" + host.Words(definitions) + "\nreplica_inherited=" + host.Words(definitions+inherited) + "\n"
+	return "replica_pods=" + host.Words(definitions) + "\nreplica_inherited=" + host.Words(definitions+inherited) +
+		"\nreplica_moved=" + host.Words(definitions+"/moved") + "\n"
 }
 
 // Restart returns a script that starts the named components from their definitions. It returns once no

@@ -127,6 +127,13 @@ func TestScripts(t *testing.T) {
 		t.Error("a copy of the manifest is left to the kubelet")
 	}
 	s.await("active")
+	other := filepath.Join(s.dir, "pods", "kube-controller-manager.yaml") // the definition of another component
+	s.run("echo definition >" + host.Words(other) + "; cp " + host.Words(s.dir+"/manifests/kube-scheduler.yaml") + " " +
+		host.Words(s.dir+"/manifests/kube-controller-manager.yaml") + "; replica_start kube-scheduler")
+	if text, err := os.ReadFile(other); err != nil || string(text) != "definition\n" {
+		t.Errorf("a copy of the manifest has replaced a definition: %v\n%s", err, text)
+	}
+	s.await("active")
 	s.run("replica_stop kube-apiserver kube-scheduler; replica_stop kube-scheduler")
 	s.await("inactive")
 }
@@ -205,6 +212,14 @@ func TestScriptsInherit(t *testing.T) {
 	}
 	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
 		t.Errorf("placed by a resume of what was not stopped: %v\n%s", err, placed)
+	}
+	// So does one whose processes were ended at once, as before a restore.
+	s.run("kill() { :; }; replica_kill kube-scheduler; kill() { command kill \"$@\"; }; replica_leave kube-scheduler")
+	s.await("inactive")
+	s.run("replica_resume kube-scheduler")
+	s.await("active")
+	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
+		t.Errorf("placed after a kill: %v\n%s", err, placed)
 	}
 	// One that runs from the provider's manifest resumes from it.
 	s.run("replica_start kube-scheduler; replica_leave kube-scheduler; replica_resume kube-scheduler")

@@ -36,7 +36,7 @@ func (staticPods) Resume(names []string) host.Script { return pod.Resume(names) 
 func (staticPods) Kill(name string) host.Script      { return pod.Kill(name) }
 func (staticPods) Forget() host.Script               { return pod.Forget() }
 
-func (staticPods) StopByHand(name string) string { return "rm " + staticpod.Path(name) }
+func (staticPods) StopByHand(name string) string { return "mv " + staticpod.Path(name) + " /root/" }
 
 func (staticPods) Directories() []string { return []string{pod.Dir, staticpod.Directory} }
 
