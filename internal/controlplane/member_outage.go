@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -68,17 +69,17 @@ func (o *Outage) Begins(ctx context.Context) error {
 	return stopForReturn(lock.context(ctx), *s)
 }
 
-// refuseForeign returns an error if a replica of kubeadm serves. One whose readiness is unknown is not known to serve.
+// refuseForeign returns an error if an API server that is not taken over serves. One whose readiness is unknown is not known to serve.
 func refuseForeign(ctx context.Context, s Spec) error {
 	if serving, err := checkServing(ctx, s); err != nil || !serving {
 		return nil //nolint:nilerr // see above
 	}
 	return &problem.Problem{
 		Summary: "etcd member not stopped", Host: s.Host.Address(), Unchanged: problem.Nothing,
-		Cause: "it is the only member of the API server on its machine, which serves, and is one of kubeadm that is not " +
-			"taken over: nothing drains it",
+		Cause: "it is the only member of the API server on its machine, or may be, and that one serves, and is not taken " +
+			"over, such as one of kubeadm: nothing drains it",
 		Next: "import the replica of the machine too (kube_control_plane_replica), and apply with what the member has now; " +
-			"then apply this change.",
+			"then apply this change. If its manifest cannot be imported, stop it while the member changes.",
 	}
 }
 
@@ -102,9 +103,17 @@ func runStop(ctx context.Context, s Spec, stop host.Script) error {
 // etcd it serves nothing, and kube-apiserver waits for etcd until systemd kills it after 90 s. Ended
 // starts it again.
 func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
-	s, _, err := b.replica(ctx)
-	if s == nil || err != nil {
+	s, state, err := b.replica(ctx)
+	switch {
+	case err != nil:
 		return err
+	case state.unreached != nil:
+		return fmt.Errorf("stop the replica on %s: %w", b.Host.Address(), state.unreached)
+	case state.unrecorded:
+		return fmt.Errorf("the machine %s has %s: stop it, and keep it stopped until etcd is restored, because it would "+
+			"serve and write in the middle", b.Host.Address(), machine.ForeignAPIServer)
+	case s == nil:
+		return nil
 	}
 	ctx, unlock, err := r.changeLocks.acquireToStop(ctx, *s, s.Host)
 	if err != nil {

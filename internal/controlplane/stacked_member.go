@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -46,7 +47,12 @@ type stackedStatus struct {
 	running bool // its API server runs
 	orphan  bool // its only etcd member is on the same machine and does not run
 	absent  bool // the machine is reachable and has no replica
-	// foreign is a replica of kubeadm that runs, is not taken over, and has no other member; nil if there is none.
+
+	unrecorded bool // the machine has, or may have, an API server that no record describes
+
+	unreached error // why the machine was not reached; nil if it was
+	// foreign is an API server that runs, is not taken over, and has no other member, or none that is known; nil if there
+	// is none.
 	foreign *Spec
 }
 
@@ -127,6 +133,7 @@ func (b StackedMember) resumableReplica(ctx context.Context) (*Spec, stackedStat
 func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatus, err error) {
 	facts, err := b.Host.Observe(ctx, machine.PausedQuery())
 	if errors.Is(err, host.ErrUnreachable) {
+		state.unreached = err
 		return nil, state, nil
 	}
 	if err != nil {
@@ -138,7 +145,8 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	state.running = by.State(facts, release.APIServer).Active == "active"
 	_, state.paused = facts.Files[by.PausedPath()]
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
-		state.absent = err == nil && r.ClusterID == "" && !machine.Interpret(facts).HasForeignAPIServer()
+		state.unrecorded = err != nil || machine.Interpret(facts).HasForeignAPIServer()
+		state.absent = r.ClusterID == "" && !state.unrecorded
 		if err == nil && r.ClusterID == "" {
 			state.foreign = b.foreignReplica(facts)
 		}
@@ -160,15 +168,19 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	}, state, nil
 }
 
-// foreignReplica returns stackedStatus.foreign for a machine without a record.
+// foreignReplica returns stackedStatus.foreign for a machine without a record. An API server whose manifest cannot be
+// read completely, or which is no static pod, may use this member alone, and have the usual port.
 func (b StackedMember) foreignReplica(facts host.Facts) *Spec {
 	now := pod.Read(facts.Output, release.APIServer)
-	if now.Inherited == nil || now.Unit.Active != "active" {
+	if now.Unit.Active != "active" && facts.Units[unit.Name(release.APIServer)].Active != "active" {
 		return nil
 	}
-	flags := now.Inherited.Flags
-	if at := flags["etcd-servers"]; at != b.EtcdURL && !component.IsLoopbackURL(at) {
-		return nil
+	var flags map[string]string
+	if now.Inherited != nil {
+		flags = now.Inherited.Flags
+		if at := flags["etcd-servers"]; at != b.EtcdURL && !component.IsLoopbackURL(at) {
+			return nil
+		}
 	}
 	port, err := strconv.Atoi(cmp.Or(flags["secure-port"], strconv.Itoa(component.DefaultPort)))
 	if err != nil {

@@ -74,7 +74,10 @@ func TestForeignReplicaOnMember(t *testing.T) {
 			strings.Replace(manifest, local, "--etcd-servers=https://10.0.0.12:2379", 1), "RUNNING", 0,
 		},
 		"has ended": {manifest, "EXITED", 0},
-		"is none":   {"", "RUNNING", 0},
+		"with another container": {
+			strings.Replace(manifest, "  containers:\n", "  containers:\n  - name: kms\n    image: kms:v1\n", 1), "RUNNING", 6443,
+		},
+		"of an unknown form": {"", "RUNNING", 6443},
 	} {
 		facts := host.Facts{Output: "pod\truntime\tctr\npod\tkubelet\tactive\npod\tanswers\tkube-apiserver\n" +
 			"pod\tcontainer\tkube-apiserver\t" + strings.Repeat("ab", 32) + "\t" + c.state + "\t7\t\n" +

@@ -262,8 +262,11 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		}
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
-		if former != "" {
+		switch {
+		case former != "":
 			return false, c.returnTo(ctx, former, err)
+		case c.f.IsInherited() && !r.Returns:
+			return false, c.notStartedAnew(ctx, err)
 		}
 		return false, c.cl.notServing(ctx, c.s, err)
 	}

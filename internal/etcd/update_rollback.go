@@ -13,30 +13,33 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// formerDefinition returns the definition with which the member serves, if r replaces it; otherwise "".
-func formerDefinition(f machine.Observed, entry *membership.Member, r machine.Repair) string {
-	if entry == nil || !entry.Healthy || r.Returns || r.Remount {
-		return ""
-	}
+// changesDefinition reports whether the member serves, and r restarts it with another definition. An inherited one gets
+// the provider's manifest with whatever restarts it.
+func changesDefinition(f machine.Observed, entry *membership.Member, r machine.Repair) bool {
 	former := f.Definition()
-	if former == "" {
-		return ""
+	if entry == nil || !entry.Healthy || r.Returns || r.Remount || former == "" {
+		return false
 	}
 	at := machine.DefinitionFile(former)
-	replaced := slices.ContainsFunc(r.Change.Files, func(file host.File) bool {
+	return f.IsInherited() || slices.ContainsFunc(r.Change.Files, func(file host.File) bool {
 		return file.Path == at.Path && string(file.Content) != former
 	})
-	if !replaced {
+}
+
+// formerDefinition returns the definition with which the member serves, if r replaces it; otherwise "". An inherited
+// member does not run from the definition that is there.
+func formerDefinition(f machine.Observed, entry *membership.Member, r machine.Repair) string {
+	if f.IsInherited() || !changesDefinition(f, entry, r) {
 		return ""
 	}
-	return former
+	return f.Definition()
 }
 
 // mayChangeDefinition refuses to give a member another definition after one of another member did not start in this
 // run: the same change would stop this one too.
 func (c *updating) mayChangeDefinition(v *membership.View, r machine.Repair) error {
 	failed := c.cl.unstartedMember()
-	if failed == "" || failed == c.s.Name || formerDefinition(c.f, machine.EntryOf(v, c.s.Spec), r) == "" {
+	if failed == "" || failed == c.s.Name || !changesDefinition(c.f, machine.EntryOf(v, c.s.Spec), r) {
 		return nil
 	}
 	return refusal("etcd member not changed", c.s, v,
@@ -78,6 +81,19 @@ func (c *updating) returnTo(ctx context.Context, former string, cause error) err
 	}
 	problem.Progress(ctx, "etcd %s: serving as before", c.s.Name)
 	return p
+}
+
+// notStartedAnew returns the error for an inherited member that does not serve with the provider's manifest. It is not
+// rolled back: kubeadm's manifest is kept, and starts it as it was.
+func (c *updating) notStartedAnew(ctx context.Context, cause error) error {
+	c.cl.noteUnstarted(c.s.Name)
+	err := c.cl.notServing(ctx, c.s, cause)
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		p.Next += "; to start it as it was, copy the manifest of kubeadm, which is kept in " + machine.KeptManifest + ", to " +
+			machine.ManifestPath
+	}
+	return err
 }
 
 // unstartedMember returns the member that did not serve after a change of its definition in this process, or "".

@@ -66,7 +66,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	case f.Empty():
 		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd",
 			"use the address of a machine with a member")
-	case f.Record == nil && f.RecordErr == nil && f.inherited():
+	case f.Record == nil && f.RecordErr == nil && f.IsInherited():
 		return readInherited(h, f, facts)
 	case f.Record == nil:
 		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+

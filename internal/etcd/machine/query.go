@@ -13,7 +13,7 @@ func Query(s Spec) host.Query {
 	q := host.Query{
 		Contents: []string{
 			layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote,
-			layout.RollbackUnitPath, layout.PodPath, ManifestPath, keptPath,
+			layout.RollbackUnitPath, layout.PodPath, ManifestPath, KeptManifest,
 		},
 		Dirs:  []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
 		Units: []string{layout.Unit, snapshot.Timer, snapshot.Service},

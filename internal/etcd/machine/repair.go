@@ -109,7 +109,7 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 		return reason
 	}
 	noted := f.StartedWith()
-	if f.inherited() {
+	if f.IsInherited() {
 		return cmp.Or(s.inheritedRestart(f), s.podRestartReason(f))
 	}
 	for _, file := range FixedFiles(s) {

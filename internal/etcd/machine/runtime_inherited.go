@@ -26,8 +26,8 @@ import (
 // ClusterCAPath has the authority by which a cluster of kubeadm is identified.
 var ClusterCAPath = path.Join(path.Dir(layout.PKIDir), "ca.crt")
 
-// inherited reports whether the machine's member is inherited.
-func (f Observed) inherited() bool {
+// IsInherited reports whether the machine's member is inherited.
+func (f Observed) IsInherited() bool {
 	manifest, placed := f.Facts.Files[ManifestPath]
 	return placed && f.isPod() && !staticpod.Own(manifest.Content)
 }
@@ -35,7 +35,7 @@ func (f Observed) inherited() bool {
 // interpretInherited sets what is known of an inherited pod. Nothing says what its container has read. It runs with the
 // files of the machine, or of the time when it was taken over.
 func (f *Observed) interpretInherited() {
-	if !f.inherited() {
+	if !f.IsInherited() {
 		return
 	}
 	if _, running := f.Pod.Running(); !running {
@@ -47,17 +47,17 @@ func (f *Observed) interpretInherited() {
 	}
 }
 
-// keptPath is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran from
+// KeptManifest is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran from
 // it when it left the kubelet.
 var (
-	keptPath    = path.Join(layout.Inherited, path.Base(ManifestPath))
-	returnsPath = path.Join(layout.Inherited, "."+layout.Product+".returns")
+	KeptManifest = path.Join(layout.Inherited, path.Base(ManifestPath))
+	returnsPath  = path.Join(layout.Inherited, "."+layout.Product+".returns")
 )
 
 // returns reports whether the member gets the manifest of kubeadm back, byte for byte: it moves to a static pod, and
 // the manifest that was kept says what s does. A start that was cut off is known by the record.
 func (s Spec) returns(f Observed) bool {
-	kept, there := f.Facts.Files[keptPath]
+	kept, there := f.Facts.Files[KeptManifest]
 	_, ran := f.Facts.Files[returnsPath]
 	_, unit := f.Facts.Files[layout.UnitPath]
 	_, placed := f.Facts.Files[ManifestPath]
@@ -144,7 +144,7 @@ func (f Observed) trusts(anchors string) bool {
 }
 
 // TakesOver reports whether an inherited member is not managed yet.
-func (f Observed) TakesOver() bool { return f.Record == nil && f.RecordErr == nil && f.inherited() }
+func (f Observed) TakesOver() bool { return f.Record == nil && f.RecordErr == nil && f.IsInherited() }
 
 // takeOverDrift describes what is missing of an inherited member that is not managed yet.
 func (f Observed) takeOverDrift(s Spec) []string {
@@ -206,7 +206,7 @@ func (f Observed) inheritedDigest(s Spec) string {
 	switch {
 	case s.returns(f):
 		return Digest([]byte(s.Bundle.Anchors(pki.Etcd))) // what it is started with
-	case !f.inherited():
+	case !f.IsInherited():
 		return ""
 	case f.Record != nil:
 		return f.Record.Inherited

@@ -381,7 +381,7 @@ func TestMemberReturns(t *testing.T) {
 	left := facts // as LeaveRuntime leaves it
 	left.Output = ""
 	left.Files = maps.Clone(facts.Files)
-	left.Files[keptPath], left.Files[returnsPath] = manifest, host.FileState{}
+	left.Files[KeptManifest], left.Files[returnsPath] = manifest, host.FileState{}
 	delete(left.Files, ManifestPath)
 	delete(left.Files, layout.PodPath)
 	asUnit := place(left, repairs(unit, left).Change)

@@ -322,7 +322,7 @@ func (s Spec) manifestDrift(f Observed) []string {
 	if !ok {
 		return []string{ManifestPath + " is missing"}
 	}
-	if f.inherited() {
+	if f.IsInherited() {
 		return append(s.inheritedDifferences(f), s.guardDrift(f)...)
 	}
 	want := s.pod()
@@ -366,7 +366,7 @@ func (s Spec) podRestartReason(f Observed) string {
 		return "another manifest of the pod is moved away"
 	}
 	for _, file := range FixedFiles(s) {
-		if file.Path != layout.PodPath && !f.inherited() && f.Facts.Files[file.Path].SHA256 != Digest(file.Content) {
+		if file.Path != layout.PodPath && !f.IsInherited() && f.Facts.Files[file.Path].SHA256 != Digest(file.Content) {
 			return file.Path + " is another one, which a new container would read"
 		}
 	}
