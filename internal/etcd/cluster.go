@@ -78,7 +78,7 @@ type cluster struct {
 	known           map[string]knownMachine // by address
 	evidence        string                  // the evidence that the cluster exists; "" if there is none
 	lost            bool                    // see noteLost
-	unnamed         map[string]string       // see unnamedVoters
+	unnamed         map[string]string       // see noteUnnamed
 	creates         map[string]error        // members whose Create is in progress (nil) or has failed
 	openBatch       *batch                  // nil: the next arrival opens one
 	leaving         map[string]int          // members whose Delete is in progress

@@ -83,8 +83,7 @@ func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, r
 	}
 	d := decideRestore(in)
 	if d.Case == restoreRun {
-		in.Machines = append(in.Machines, cl.unnamedVoters(ctx, one, s)...)
-		d = decideRestore(in)
+		d = decideRestore(cl.askSurvivors(ctx, one, s, in))
 	}
 	if d.Case != restoreRun {
 		return d

@@ -24,14 +24,15 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	cl.leaderless = c.named(s.Bundle.ClusterID).leaderless
 	o := cl.observeCluster(ctx, s)
 	in := restoreInput{
-		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, Machines: append(o.sorted(), cl.unnamedVoters(ctx, s, o)...),
+		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, Machines: o.sorted(),
 		Serves: cl.serves(ctx, o), Unasked: cl.unasked(ctx, o), Abandoned: s.Abandoned, Resumed: true,
 	}
-	d := decideRestore(in)
-	switch {
-	case d.Case == restoreDone, d.Case == restoreContinue:
+	if _, begun := begunRestore(in); begun {
 		return "", nil
-	case d.Case == restoreRefuse && in.Serves != "":
+	}
+	in = cl.askSurvivors(ctx, s, o, in)
+	d := decideRestore(in)
+	if d.Case == restoreRefuse && in.Serves != "" {
 		return "", refusal(notRestored, s, &o.view, d.Reason, problem.Nothing, d.Next)
 	}
 	lines := []string{fmt.Sprintf("Restore %q makes a new etcd cluster with %s.", s.Restore.ID, s.Restore.Source())}

@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -54,26 +55,37 @@ func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View,
 	return ""
 }
 
-// ownLists returns the member lists that running members have in memory, by address.
-func (cl *cluster) ownLists(ctx context.Context, one Spec, s observation) map[string]membership.View {
+// ownLists returns the member lists that running members have in memory, by address, and the machines whose sshd
+// forbids to ask for them.
+func (cl *cluster) ownLists(
+	ctx context.Context, one Spec, s observation,
+) (lists map[string]membership.View, unasked []string) {
 	clients, err := cl.connect(one)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer clients.Close()
 	var mu sync.Mutex
-	lists := map[string]membership.View{}
+	lists = map[string]membership.View{}
 	_ = eachOf(s.machines, func(address string, m machine.Observed) error { // never fails
-		if m.Reached() && m.Running() {
-			if list, _, err := clients.MemberListInMemory(ctx, address); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				lists[address] = list
-			}
+		if !m.Reached() || !m.Running() {
+			return nil
+		}
+		list, _, err := clients.MemberListInMemory(ctx, address)
+		if err != nil {
+			list, err = clients.PeerMembers(ctx, address)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			lists[address] = list
+		} else if errors.Is(err, host.ErrForwarding) {
+			unasked = append(unasked, m.Label())
 		}
 		return nil
 	})
-	return lists
+	slices.Sort(unasked)
+	return lists, unasked
 }
 
 // waitForQuorum gives running members the time after which a silent one counts as dead, unless it cannot help. It
@@ -81,7 +93,8 @@ func (cl *cluster) ownLists(ctx context.Context, one Spec, s observation) map[st
 func (cl *cluster) waitForQuorum(ctx context.Context, one Spec, s observation) (bool, error) {
 	reason := "data may be on volumes elsewhere"
 	if one.Volume == nil {
-		reason = mayGetQuorum(s.sorted(), cl.ownLists(ctx, one, s), cl.pace.DeadAfter)
+		lists, _ := cl.ownLists(ctx, one, s)
+		reason = mayGetQuorum(s.sorted(), lists, cl.pace.DeadAfter)
 	}
 	if reason == "" {
 		problem.Progress(ctx, "etcd: too few voters have data for a quorum")

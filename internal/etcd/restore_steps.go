@@ -34,7 +34,7 @@ func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Statu
 		return Status{}, errors.Join(err, machine.Unstage(ctx, m, seed.Spec, staged))
 	}
 	problem.Progress(ctx, "etcd %s: restoring %s: %s", seed.Name, seed.Restore.Source(), staged)
-	seed = withSilent(seed, append(s.sorted(), cl.unnamedVoters(ctx, seed, s)...))
+	seed = withSilent(seed, append(s.sorted(), cl.noteUnnamed(nil)...))
 	if err := cl.retireAll(ctx, seed, s); err != nil {
 		return Status{}, err
 	}

@@ -1,9 +1,12 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -21,11 +24,25 @@ func (unnamedError) Error() string {
 
 func (unnamedError) Is(target error) bool { return target == host.ErrUnreachable }
 
-// unnamedVoters returns the voters that survivors list on machines that are not known, as machines that were not
-// reached: they may serve with a quorum of their own, which a survivor that is cut off from them cannot see. What a
-// survivor has listed counts until the run ends, because a restore stops it.
-func (cl *cluster) unnamedVoters(ctx context.Context, one Spec, s observation) []machine.Observed {
-	listed := listedElsewhere(s.sorted(), cl.ownLists(ctx, one, s))
+// askSurvivors adds what survivors say to the input of the decision: the voters that they list on machines that are not
+// known, as machines that were not reached. These may serve with a quorum of their own, which a survivor that is cut
+// off from them cannot see. One that does is asked for its list too, through the known machines. What a survivor has
+// listed counts until the run ends, because a restore stops it.
+func (cl *cluster) askSurvivors(ctx context.Context, one Spec, s observation, in restoreInput) restoreInput {
+	lists, unasked := cl.ownLists(ctx, one, s)
+	unnamed := cl.noteUnnamed(listedElsewhere(s.sorted(), lists))
+	in.Machines = append(slices.Clone(in.Machines), unnamed...)
+	if in.Unasked == "" {
+		in.Unasked = strings.Join(unasked, ", ")
+	}
+	if in.Serves == "" {
+		in.Serves = cl.servesUnnamed(ctx, one, unnamed)
+	}
+	return in
+}
+
+// noteUnnamed adds voters, address → name, to those of this run, and returns all whose machines are not known by now.
+func (cl *cluster) noteUnnamed(listed map[string]string) []machine.Observed {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	maps.Copy(cl.unnamed, listed)
@@ -35,6 +52,26 @@ func (cl *cluster) unnamedVoters(ctx context.Context, one Spec, s observation) [
 		voters = append(voters, machine.Observed{Name: cl.unnamed[address], Address: address, Err: errUnnamed})
 	}
 	return voters
+}
+
+// servesUnnamed describes a member on one of these machines that answers with a quorum; "" if none does.
+func (cl *cluster) servesUnnamed(ctx context.Context, one Spec, unnamed []machine.Observed) string {
+	clients, err := cl.connect(one)
+	if err != nil {
+		return ""
+	}
+	defer clients.Close()
+	serving := make([]string, len(unnamed))
+	var group sync.WaitGroup
+	for i, m := range unnamed {
+		group.Go(func() {
+			if _, err := clients.MemberList(ctx, m.Address); err == nil {
+				serving[i] = "the member " + m.Label() + ", whose machine no resource of this run has, answers with a quorum"
+			}
+		})
+	}
+	group.Wait()
+	return cmp.Or(serving...)
 }
 
 // listedElsewhere returns the voters in lists that are on none of the machines, address → name. One that came to

@@ -55,8 +55,17 @@ func TestRestoreUnnamedVoter(t *testing.T) {
 	t.Parallel()
 	f := newLostFleet(t)
 	f.put("/registry/pods/a", "survives")
+	cl := f.clusters.of(f.specs["cp1"])
+	known := []machine.Observed{{Name: "cp3", Address: f.address("cp3")}}
+	if serves := cl.servesUnnamed(f.context(), f.specs["cp1"], known); !strings.Contains(serves, "cp3") {
+		t.Errorf("a member that serves elsewhere: %q", serves)
+	}
 	f.kill("cp3", false)
 	f.empty("cp2")
+	if serves := cl.servesUnnamed(f.context(), f.specs["cp1"], known); serves != "" {
+		t.Errorf("a member that has ended: %q", serves)
+	}
+	f.kill("cp1", false) // started again without a quorum, it answers no client
 	f.request(machine.Restore{ID: "one", Member: "cp1"})
 	gone := f.specs["cp3"].Host.Address()
 	named := []string{"cp1", "cp2"}
