@@ -110,7 +110,7 @@ func describe(s Spec, f machine.Observed, v *membership.View) Status {
 		unmanaged:         unmanaged(s, v),
 	}
 	if f.Reached() {
-		out.Remedy = s.GrowRemedy(f)
+		out.Remedy = s.VolumeRemedy(f)
 	}
 	var entry *membership.Member
 	if v != nil {

@@ -91,8 +91,10 @@ func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, r
 	for _, m := range s.sorted() {
 		if m.Reached() && !cl.lease.leases.Covers(m.Address) {
 			return restoreDecision{
-				Reason: "other runs could change the same cluster at the same time: there is no lease on " + m.Label(),
-				Next:   "wait until other runs have ended, then apply again",
+				Reason: "other runs could change the same cluster at the same time: there is no lease on " + m.Label() +
+					", which may answer only since this run began",
+				Next: "apply again, which sees whether the cluster serves with that machine; if another run is under way, " +
+					"wait until it has ended",
 			}
 		}
 	}

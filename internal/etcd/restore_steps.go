@@ -251,7 +251,7 @@ func (cl *cluster) startRestored(ctx context.Context, seed Spec, s observation) 
 	if entry, listed := s.view.Member(id.Member); !listed || !entry.Healthy {
 		change, timers := machine.StartRestoredChange(seed.Spec, f, certs, id)
 		problem.Progress(ctx, "etcd %s: starting with the restored data", seed.Name)
-		if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
+		if _, err := m.Change(ctx, change, seed.startAction(timers)); err != nil {
 			return Status{}, unfinished(seed, fmt.Errorf("start etcd on %s: %w", seed.Label(), err))
 		}
 	}

@@ -30,7 +30,7 @@ func (unnamedError) Is(target error) bool { return target == host.ErrUnreachable
 // listed counts until the run ends, because a restore stops it.
 func (cl *cluster) askSurvivors(ctx context.Context, one Spec, s observation, in restoreInput) restoreInput {
 	lists, unasked := cl.ownLists(ctx, one, s)
-	unnamed := cl.noteUnnamed(listedElsewhere(s.sorted(), lists))
+	unnamed := cl.noteUnnamed(votersElsewhere(s.sorted(), lists))
 	in.Machines = append(slices.Clone(in.Machines), unnamed...)
 	if in.Unasked == "" {
 		in.Unasked = strings.Join(unasked, ", ")
@@ -74,10 +74,10 @@ func (cl *cluster) servesUnnamed(ctx context.Context, one Spec, unnamed []machin
 	return cmp.Or(serving...)
 }
 
-// listedElsewhere returns the voters in lists that are on none of the machines, address → name. One that came to
+// votersElsewhere returns the voters in lists that are on none of the machines, address → name. One that came to
 // another machine with its volume is known by its ID. One that is listed at a host name cannot be a member of a
 // kube_etcd_member.
-func listedElsewhere(machines []machine.Observed, lists map[string]membership.View) map[string]string {
+func votersElsewhere(machines []machine.Observed, lists map[string]membership.View) map[string]string {
 	addresses, ids := map[string]bool{}, map[uint64]bool{}
 	for _, m := range machines {
 		addresses[m.Address] = true

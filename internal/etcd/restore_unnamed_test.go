@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestListedElsewhere: a voter is elsewhere unless its machine or its data is known.
-func TestListedElsewhere(t *testing.T) {
+// TestVotersElsewhere: a voter is elsewhere unless its machine or its data is known.
+func TestVotersElsewhere(t *testing.T) {
 	moved := established("cp9") // at another address, with the data of member 2
 	record := *moved.Record
 	record.MemberID = "2"
@@ -43,7 +43,7 @@ func TestListedElsewhere(t *testing.T) {
 		"IPv6":           {blank("cp2"), voter(2, "cp2", "https://[fd00::2]:2380"), map[string]string{"fd00::2": "cp2"}},
 	} {
 		lists := map[string]membership.View{"10.0.0.1": {Members: []membership.Member{c.voter}}}
-		if got := listedElsewhere([]machine.Observed{c.machine}, lists); !maps.Equal(got, c.want) {
+		if got := votersElsewhere([]machine.Observed{c.machine}, lists); !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -249,7 +249,8 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		// A downgrade that this version gives up is known only now, because 3.5 does not report it.
 		return false, c.changeVersion(ctx, v, r)
 	}
-	former := formerDefinition(c.f, machine.EntryOf(v, c.s.Spec), r)
+	entry := machine.EntryOf(v, c.s.Spec)
+	former := formerDefinition(c.f, entry, r)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{
 		Verb: machine.Start, DataDir: c.s.Directory(), Remount: r.Remount, Returns: r.Returns, Timers: r.Timers,
 	}); err != nil {
@@ -262,6 +263,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		}
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
+		if changesDefinition(c.f, entry, r) && !errors.Is(ctx.Err(), context.Canceled) {
+			c.cl.noteUnstarted(c.s.Name)
+		}
 		switch {
 		case former != "":
 			return false, c.returnTo(ctx, former, err)

@@ -13,23 +13,30 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// changesDefinition reports whether the member serves, and r restarts it with another definition. An inherited one gets
-// the provider's manifest with whatever restarts it.
+// runsDefinition reports whether the member runs from the definition that is there: an inherited one does not, nor one
+// whose definition was written by a run that was cut off before its restart, or by hand.
+func runsDefinition(f machine.Observed) bool {
+	at := machine.DefinitionFile(f.Definition())
+	noted := f.StartedWith()[at.Path]
+	return !f.IsInherited() && (noted == "" || noted == machine.Digest(at.Content))
+}
+
+// changesDefinition reports whether the member serves, and r restarts it with another definition than it runs from.
 func changesDefinition(f machine.Observed, entry *membership.Member, r machine.Repair) bool {
 	former := f.Definition()
 	if entry == nil || !entry.Healthy || r.Returns || r.Remount || former == "" {
 		return false
 	}
 	at := machine.DefinitionFile(former)
-	return f.IsInherited() || slices.ContainsFunc(r.Change.Files, func(file host.File) bool {
+	return !runsDefinition(f) || slices.ContainsFunc(r.Change.Files, func(file host.File) bool {
 		return file.Path == at.Path && string(file.Content) != former
 	})
 }
 
-// formerDefinition returns the definition with which the member serves, if r replaces it; otherwise "". An inherited
-// member does not run from the definition that is there.
+// formerDefinition returns the definition with which the member serves, if r replaces it, and it is still there;
+// otherwise "".
 func formerDefinition(f machine.Observed, entry *membership.Member, r machine.Repair) string {
-	if f.IsInherited() || !changesDefinition(f, entry, r) {
+	if !runsDefinition(f) || !changesDefinition(f, entry, r) {
 		return ""
 	}
 	return f.Definition()
@@ -53,7 +60,6 @@ func (c *updating) returnTo(ctx context.Context, former string, cause error) err
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.Label(), cause)
 	}
-	c.cl.noteUnstarted(c.s.Name)
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cl.pace.Cleanup)
 	defer cancel()
 	c.lasting = true
@@ -86,7 +92,6 @@ func (c *updating) returnTo(ctx context.Context, former string, cause error) err
 // notStartedAnew returns the error for an inherited member that does not serve with the provider's manifest. It is not
 // rolled back: kubeadm's manifest is kept, and starts it as it was.
 func (c *updating) notStartedAnew(ctx context.Context, cause error) error {
-	c.cl.noteUnstarted(c.s.Name)
 	err := c.cl.notServing(ctx, c.s, cause)
 	var p *problem.Problem
 	if errors.As(err, &p) {

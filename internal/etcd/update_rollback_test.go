@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -77,5 +78,37 @@ func TestUnstartedChangeStays(t *testing.T) {
 	m.breaks = ""
 	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
 		t.Errorf("update after the cause was fixed: %+v, %v", status, err)
+	}
+}
+
+// TestUnstartedAfterCutOff: a run was cut off after it had written the unit, and before the restart. What is there is no
+// unit to return to, and the other members are not given the same one.
+func TestUnstartedAfterCutOff(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.impatient()
+	f.clusters.pace.StallTimeout = 8 * time.Second
+	changed := map[string]Spec{}
+	for name, s := range specs {
+		s.ExtraArgs = map[string]string{"max-txn-ops": "777"}
+		changed[name] = s
+		f.machine(name).breaks = "777"
+	}
+	unit := f.machine("cp1").files[layout.UnitPath]
+	unit.Content = machine.FixedFiles(changed["cp1"].Spec)[0].Content
+	f.machine("cp1").files[layout.UnitPath] = unit
+	_, err := f.clusters.Update(f.context(), changed["cp1"])
+	if err == nil || !strings.Contains(err.Error(), "etcd member does not serve") ||
+		strings.Contains(err.Error(), "former flags") {
+		t.Errorf("cp1: %v", err)
+	}
+	starts := f.machine("cp2").starts
+	_, err = f.clusters.Update(f.context(), changed["cp2"])
+	if !problem.Untouched(err) || !strings.Contains(err.Error(), "did not serve after a change") ||
+		f.machine("cp2").starts != starts {
+		t.Errorf("cp2: %v", err)
 	}
 }

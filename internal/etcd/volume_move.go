@@ -21,6 +21,10 @@ func (t *taking) release(ctx context.Context) error {
 	if !using {
 		return nil // observe again
 	}
+	if old.Volume.Damaged { // the other machine would refuse it when the member has stopped here
+		return refusal("Volume of etcd member not released", t.s, nil, "the kernel has found errors in its file system on "+
+			old.Address, problem.Nothing, t.s.VolumeRemedy(old))
+	}
 	if err := t.check(ctx); err != nil {
 		return err
 	}

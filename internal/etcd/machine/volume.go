@@ -141,6 +141,9 @@ func (s Spec) volumeDrift(f Observed) []string {
 		words = append(words, fmt.Sprintf("%s describes member %q (%s) on machine %s, which is %s, or another cluster",
 			s.Volume.IdentityPath(), o.Identity.Name, o.Identity.MemberID, o.Identity.MachineID, o.Identity.State))
 	}
+	if o.Damaged {
+		words = append(words, fmt.Sprintf("the kernel has found errors in the file system of the volume %s", name))
+	}
 	if o.Grown() {
 		words = append(words, fmt.Sprintf("the volume %s has %s, and its file system %s", name, membership.Bytes(o.Size),
 			membership.Bytes(o.Used)))
@@ -148,10 +151,14 @@ func (s Spec) volumeDrift(f Observed) []string {
 	return words
 }
 
-// GrowRemedy returns what to do if an update has left a file system that is smaller than its device; "" if it is not.
-func (s Spec) GrowRemedy(f Observed) string {
+// VolumeRemedy returns what to do about a file system that an update cannot repair, or has left smaller than its device;
+// "" if there is nothing to do.
+func (s Spec) VolumeRemedy(f Observed) string {
 	o := f.Volume
 	switch {
+	case s.Volume != nil && o.Damaged:
+		return fmt.Sprintf("if all other members are healthy, run systemctl stop etcd etcd-volume; e2fsck -f %s on the "+
+			"machine, then apply again. Without that, it is not mounted at the next boot", o.Device)
 	case s.Volume == nil || !o.Grown():
 		return ""
 	case o.Kind == volume.XFS:

@@ -211,6 +211,7 @@ func TestVolumeDrift(t *testing.T) {
 		"no identity":  {func(o *Observed) { o.Volume.Identity = nil }, "kube-etcd-member.json is missing", false},
 		"other":        {func(o *Observed) { o.Volume.Identity = &other }, "on machine " + otherMachine, false},
 		"grown":        {func(o *Observed) { o.Volume.Used = 1 << 20 }, "its file system", false},
+		"damaged":      {func(o *Observed) { o.Volume.Damaged = true }, "has found errors in the file system", false},
 	} {
 		f := has(s, &i, true)
 		c.change(&f)
@@ -218,8 +219,8 @@ func TestVolumeDrift(t *testing.T) {
 		if !strings.Contains(words, c.want) || (words == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, words, c.want)
 		}
-		if (s.GrowRemedy(f) != "") != (name == "grown") {
-			t.Errorf("%s: what to do is %q", name, s.GrowRemedy(f))
+		if (s.VolumeRemedy(f) != "") != (name == "grown" || name == "damaged") {
+			t.Errorf("%s: what to do is %q", name, s.VolumeRemedy(f))
 		}
 		if (s.remountReason(f) != "") != c.remount {
 			t.Errorf("%s: mounted again: %q", name, s.remountReason(f))
