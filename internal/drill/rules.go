@@ -16,14 +16,15 @@ import (
 // mostDifferences limits the differences that a message lists.
 const mostDifferences = 5
 
+// restoredFrom is the least revision of a cluster that was restored: a restore lets the revision grow to the milliseconds
+// since 1970 (machine.BumpAutomatically), which no other cluster reaches.
+const restoredFrom = int64(1e12)
+
 // differences compares the objects of a snapshot with those of the live cluster, by resource. It returns
 // what cannot be explained by what was written since: each object that came or went has its own
 // revision. "" means that nothing is missing.
 func differences(saved map[string]int64, revision int64, live map[string]client.Count) string {
-	newest := int64(0)
-	for _, c := range live {
-		newest = max(newest, c.Revision)
-	}
+	newest := newestOf(live)
 	if newest < revision {
 		return fmt.Sprintf("the snapshot is of revision %d, and the cluster is at %d: it is not of what the cluster has now",
 			revision, newest)
@@ -54,6 +55,21 @@ func differences(saved map[string]int64, revision int64, live map[string]client.
 	}
 	return fmt.Sprintf("the numbers of objects differ by %d, and only %d changes were written since the snapshot: %s",
 		sum, written, strings.Join(words, "; "))
+}
+
+// newestOf returns the newest revision that the live cluster says.
+func newestOf(live map[string]client.Count) int64 {
+	newest := int64(0)
+	for _, c := range live {
+		newest = max(newest, c.Revision)
+	}
+	return newest
+}
+
+// restoredSince reports whether the live cluster was restored after a snapshot of that revision was saved. The revisions
+// of the two say nothing then of how much was written between them.
+func restoredSince(revision int64, live map[string]client.Count) bool {
+	return revision < restoredFrom && newestOf(live) >= restoredFrom
 }
 
 func distance(a, b int64) int64 { return max(a, b) - min(a, b) }

@@ -46,6 +46,19 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// TestRestoredSince: a restore makes the revisions of a snapshot and of the cluster incomparable.
+func TestRestoredSince(t *testing.T) {
+	for _, c := range []struct {
+		revision, live int64
+		want           bool
+	}{{100, 200, false}, {1e7, 1_800_000_000_000, true}, {1_800_000_000_000, 1_800_000_000_500, false}} {
+		live := map[string]client.Count{"pods": {Objects: 1, Revision: c.live}}
+		if got := restoredSince(c.revision, live); got != c.want {
+			t.Errorf("%d and %d: %t", c.revision, c.live, got)
+		}
+	}
+}
+
 func TestDifferencesAreFew(t *testing.T) {
 	live := map[string]client.Count{}
 	for i, name := range []string{"f", "e", "d", "c", "b", "a"} {
