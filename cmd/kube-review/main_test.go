@@ -96,7 +96,7 @@ func TestRun(t *testing.T) {
 		"JSON": {
 			[]string{"-format", "json", dir},
 			1,
-			[]string{`"format_version": "1.1"`, `"name": "production/oslo"`},
+			[]string{`"format_version": "1.2"`, `"name": "production/oslo"`},
 		},
 		"reduced":               {[]string{"-format", "reduced"}, 0, []string{`{"kube_review_plan":"1","plan":{`}},
 		"reduced fleet":         {[]string{"-format", "reduced", dir}, 2, []string{"for one plan, not 4"}},

@@ -196,7 +196,7 @@ func TestJSONVersion(t *testing.T) {
 		Complete      bool              `json:"complete"`
 		Plans         []json.RawMessage `json:"plans"`
 	}
-	if err := json.Unmarshal(text, &got); err != nil || got.FormatVersion != "1.1" || got.Plans == nil || !got.Complete {
+	if err := json.Unmarshal(text, &got); err != nil || got.FormatVersion != "1.2" || got.Plans == nil || !got.Complete {
 		t.Errorf("an empty report is %s: %v", text, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // FormatVersion is the version of the JSON format. A new field raises the second number. A
 // removed or changed field raises the first one.
-const FormatVersion = "1.1"
+const FormatVersion = "1.2"
 
 // jsonReport is the report as JSON. The guide on drift review documents it.
 type jsonReport struct {
@@ -30,6 +30,7 @@ type jsonCounts struct {
 	Destroy  int `json:"destroy"`
 	Import   int `json:"import"`
 	Forget   int `json:"forget"`
+	Unknown  int `json:"unknown"` // changes that kube-review does not know
 }
 
 type jsonPlan struct {
@@ -79,7 +80,7 @@ type jsonItem struct {
 
 type jsonChange struct {
 	Address string `json:"address"`
-	Action  string `json:"action"` // "create", "change", "replace", "destroy", "import", "forget"
+	Action  string `json:"action"` // see jsonAction
 }
 
 type jsonHealth struct {
@@ -118,8 +119,8 @@ func JSON(r Report) ([]byte, error) {
 func (c counts) json() jsonCounts {
 	return jsonCounts{
 		Findings: c.findings, Machines: c.machines, Issues: c.issues,
-		Create: c.actions[Create], Change: c.actions[Update], Replace: c.replaced(), Destroy: c.actions[Delete],
-		Import: c.actions[Import], Forget: c.actions[Forget],
+		Create: c.actions[Create], Change: c.actions[Update], Replace: c.replaced() + c.forsaken(),
+		Destroy: c.actions[Delete], Import: c.actions[Import], Forget: c.actions[Forget], Unknown: c.actions[Unknown],
 	}
 }
 
@@ -136,7 +137,7 @@ func (p NamedPlan) json() jsonPlan {
 		out.Status = "errored"
 	}
 	for _, d := range p.Plan.destructive() {
-		out.Destructive = append(out.Destructive, jsonChange{problem.Line(d.address), string(d.action)})
+		out.Destructive = append(out.Destructive, jsonChange{problem.Line(d.address), jsonAction(d.action)})
 	}
 	for _, plane := range p.Plan.ControlPlanes {
 		out.ControlPlanes = append(out.ControlPlanes, plane.json())
@@ -154,13 +155,22 @@ func (p NamedPlan) json() jsonPlan {
 		out.Readiness = append(out.Readiness, score)
 	}
 	for _, o := range p.Plan.Others {
-		action := o.Action
-		if action == CreateFirst {
-			action = Replace
-		}
-		out.Others = append(out.Others, jsonChange{problem.Line(o.Address), string(action)})
+		out.Others = append(out.Others, jsonChange{problem.Line(o.Address), jsonAction(o.Action)})
 	}
 	return out
+}
+
+// jsonAction returns an action in one or a few words, whatever is first.
+func jsonAction(a Action) string {
+	switch {
+	case a == CreateFirst:
+		return string(Replace)
+	case a.forsakes():
+		return "create and forget"
+	case a == Unknown:
+		return "unknown"
+	}
+	return string(a)
 }
 
 func (p ControlPlane) json() jsonControlPlane {

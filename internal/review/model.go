@@ -17,7 +17,8 @@ import (
 // Action is what an apply does to one resource.
 type Action string
 
-// The actions. Replace destroys first. CreateFirst creates the replacement first.
+// The actions. Replace destroys first. CreateFirst creates the replacement first. ForgetFirst and ForgetLast create
+// one too, and destroy nothing: the old object stays, and Terraform does not know it any more.
 const (
 	Keep        Action = "keep"
 	Create      Action = "create"
@@ -27,6 +28,9 @@ const (
 	CreateFirst Action = "replace, the new one first"
 	Forget      Action = "forget"
 	Import      Action = "import"
+	ForgetFirst Action = "replace, the old one stays"
+	ForgetLast  Action = "replace, the new one first; the old one stays"
+	Unknown     Action = "unknown action"
 )
 
 // destroys reports whether the action destroys an object that exists.
@@ -36,8 +40,11 @@ func (a Action) destroys() bool {
 
 // creates reports whether the action creates an object.
 func (a Action) creates() bool {
-	return slices.Contains([]Action{Create, Replace, CreateFirst}, a)
+	return a.forsakes() || slices.Contains([]Action{Create, Replace, CreateFirst}, a)
 }
+
+// forsakes reports whether the action creates an object, and forgets the one that exists.
+func (a Action) forsakes() bool { return a == ForgetFirst || a == ForgetLast }
 
 // Plan is the plan under review.
 type Plan struct {

@@ -3,6 +3,7 @@ package review
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +71,13 @@ func isProviderResource(r *tfjson.ResourceChange) bool {
 	return strings.HasPrefix(r.Type, "kube_") && strings.HasSuffix(r.ProviderName, "/kubequorum/kube")
 }
 
+// actionOf never takes a change for none: only reading, and doing nothing, are.
 func actionOf(c *tfjson.Change) Action {
 	switch {
+	case slices.Equal(c.Actions, tfjson.Actions{tfjson.ActionForget, tfjson.ActionCreate}):
+		return ForgetFirst
+	case slices.Equal(c.Actions, tfjson.Actions{tfjson.ActionCreate, tfjson.ActionForget}):
+		return ForgetLast
 	case c.Actions.CreateBeforeDestroy():
 		return CreateFirst
 	case c.Actions.DestroyBeforeCreate():
@@ -84,6 +90,8 @@ func actionOf(c *tfjson.Change) Action {
 		return Update
 	case c.Actions.Forget():
 		return Forget
+	case len(c.Actions) > 0 && !c.Actions.NoOp() && !c.Actions.Read():
+		return Unknown
 	case c.Importing != nil:
 		return Import
 	}

@@ -132,8 +132,11 @@ func (r Report) counts() counts {
 	return sum
 }
 
-func (c counts) replaced() int  { return c.actions[Replace] + c.actions[CreateFirst] }
-func (c counts) destroyed() int { return c.actions[Delete] + c.replaced() }
+func (c counts) replaced() int { return c.actions[Replace] + c.actions[CreateFirst] }
+func (c counts) forsaken() int { return c.actions[ForgetFirst] + c.actions[ForgetLast] }
+func (c counts) destroyed() int {
+	return c.actions[Delete] + c.replaced() + c.forsaken() + c.actions[Unknown]
+}
 
 func (c counts) changes() int {
 	n := 0
@@ -156,9 +159,11 @@ func (c counts) changesText() string {
 	add(c.actions[Create], "to create")
 	add(c.actions[Update], "to change")
 	add(c.replaced(), "to replace")
+	add(c.forsaken(), "to replace, the old ones stay")
 	add(c.actions[Delete], "to destroy")
 	add(c.actions[Import], "to import")
 	add(c.actions[Forget], "to forget")
+	add(c.actions[Unknown], "to change in a way that kube-review does not know")
 	if len(parts) == 0 {
 		return "Nothing to do"
 	}
@@ -172,10 +177,10 @@ func (c counts) driftText() string {
 	return fmt.Sprintf("%s on %s", number(c.findings, "finding", "findings"), number(c.machines, "machine", "machines"))
 }
 
-// destroyed is a resource that an apply destroys or replaces.
+// destroyed is a resource that an apply destroys or replaces, or may.
 type destroyed struct {
 	address string
-	action  Action // Delete or Replace
+	action  Action // Delete, Replace, ForgetFirst or Unknown
 }
 
 // destructive lists what an apply destroys, then what it replaces, also of other providers.
@@ -187,6 +192,10 @@ func (p Plan) destructive() []destroyed {
 			all = append(all, destroyed{address, Delete})
 		case action.destroys():
 			all = append(all, destroyed{address, Replace})
+		case action.forsakes():
+			all = append(all, destroyed{address, ForgetFirst})
+		case action == Unknown:
+			all = append(all, destroyed{address, Unknown})
 		}
 	}
 	for _, r := range p.resources() {

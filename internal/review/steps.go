@@ -44,7 +44,8 @@ func (p ControlPlane) steps() []step {
 	add("The replaced replicas and members are removed, replicas first.", replaced)
 	add("The endpoint is removed last.", removals(p.endpoints(), first))
 	add("Kubeconfigs are issued. They do not wait for the other steps.", changes(p.Secrets, kubeconfig))
-	add("Only the state changes.", stateOnly(p.resources()))
+	add("kube-review does not know what happens to these.", withAction(p.resources(), Unknown))
+	add("Only the state changes.", withAction(p.resources(), Import, Forget))
 	return steps
 }
 
@@ -181,6 +182,8 @@ func additions(resources []Resource) []item {
 		case !r.Action.creates():
 		case r.Action == Create:
 			items = append(items, item{r.Name, "new"})
+		case r.Action.forsakes():
+			items = append(items, item{r.Name, "new; the old one stays, and Terraform forgets it"})
 		default:
 			items = append(items, item{r.Name, "the replacement"})
 		}
@@ -193,7 +196,7 @@ func changes(resources []Resource, which func(Resource) bool) []item {
 	var items []item
 	for _, r := range resources {
 		switch {
-		case !r.changes() || !which(r) || r.Action == Import || r.Action == Forget:
+		case !r.changes() || !which(r) || slices.Contains([]Action{Import, Forget, Unknown}, r.Action):
 		case r.Action == Update:
 			items = append(items, item{r.Name, updateText(r)})
 		default:
@@ -203,11 +206,11 @@ func changes(resources []Resource, which func(Resource) bool) []item {
 	return items
 }
 
-// stateOnly returns the resources that Terraform only imports or forgets.
-func stateOnly(resources []Resource) []item {
+// withAction returns the resources with one of these actions, by address.
+func withAction(resources []Resource, actions ...Action) []item {
 	var items []item
 	for _, r := range resources {
-		if r.Action == Import || r.Action == Forget {
+		if slices.Contains(actions, r.Action) {
 			items = append(items, item{r.Address, string(r.Action)})
 		}
 	}
