@@ -21,11 +21,13 @@ func TestActions(t *testing.T) {
 		}},
 		`["create","forget"]`: {ForgetLast, []string{
 			"2 to replace, the old ones stay", "- **replace, the old one stays**: `" + member3 + "`, `random_id.a`",
-			"   - **cp3**: new; the old one stays, and Terraform forgets it\n", "- replace, the new one first; the old one stays: `",
+			"   - **cp3**: new; the old one stays, and Terraform forgets it\n",
+			"- replace, the new one first; the old one stays: `random_id.a`",
 		}},
 		`["melt"]`: {Unknown, []string{
 			"2 to change in a way that kube-review does not know", "- **unknown action**: `" + member3 + "`, `random_id.a`",
-			"kube-review does not know what happens to these.\n   - **" + `kube\_etcd\_member.this\["cp3"\]` + "**: unknown action\n",
+			"kube-review does not know what happens to these.\n",
+			"   - **" + `kube\_etcd\_member.this\["cp3"\]` + "**: unknown action\n",
 			"- unknown action: `random_id.a`",
 		}},
 		`["delete","melt"]`:            {Unknown, []string{"- **unknown action**: `" + member3 + "`"}},

@@ -166,6 +166,10 @@ func (p ControlPlane) apiAvailability() []string {
 		lines = append(lines, fmt.Sprintf("API: one server at a time %s rotation, drained first. %d of %d keep serving.",
 			verb, max(t.healthy-1, 0), t.existing))
 	}
+	if slices.ContainsFunc(p.replicas(), Resource.ends) {
+		lines = append(lines, "API: what announces the endpoint changes on one machine after the other, and "+
+			"**connections through it may end**. Clients connect again.")
+	}
 	if paused > 0 {
 		lines = append(lines, "API: a server is out of rotation while its only etcd member restarts or is replaced.")
 	}
@@ -211,10 +215,16 @@ func (p ControlPlane) endpointAvailability() []string {
 			lines = append(lines, fmt.Sprintf("Endpoint %s: **destroyed**.", name))
 		case e.Action.destroys():
 			lines = append(lines, fmt.Sprintf("Endpoint %s: **replaced**. Clients of the old address lose it.", name))
-		case e.Action == Update && e.Effect() >= Repair:
+		case e.Action != Update:
+		case e.ends() || len(e.Drift) == 0 && e.Effect() >= Repair:
+			lines = append(lines, fmt.Sprintf("Endpoint %s: **connections may end**, and new ones may fail until the address "+
+				"answers again. Clients connect again.", name))
+		case e.Effect() == None, e.Means != "haproxy" && e.Means != "":
+			lines = append(lines, fmt.Sprintf("Endpoint %s: keeps answering. Connections survive.", name))
+		case e.Effect() >= Repair:
 			lines = append(lines, fmt.Sprintf("Endpoint %s: keeps answering. "+
 				"Connections survive if a reload repairs the drift.", name))
-		case e.Action == Update:
+		default:
 			lines = append(lines, fmt.Sprintf("Endpoint %s: keeps answering. Connections survive, "+
 				"except through a machine that leaves its balancers.", name))
 		}

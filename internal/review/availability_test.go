@@ -17,11 +17,11 @@ func plane(actions ...string) ControlPlane {
 		r := Resource{Kind: "kube_etcd_member", Name: name, Action: Keep}
 		switch strings.Trim(text, "-*") {
 		case "restart":
-			r.Action, r.Reasons = Update, []Reason{{"flags x", Restart}}
+			r.Action, r.Reasons = Update, []Reason{{Text: "flags x", Effect: Restart}}
 		case "repair":
-			r.Action, r.Reasons, r.Drift = Update, []Reason{{"drift is repaired", Repair}}, []string{name + ": y"}
+			r.Action, r.Reasons, r.Drift = Update, []Reason{{Text: "drift is repaired", Effect: Repair}}, []string{name + ": y"}
 		case "peers":
-			r.Action, r.Reasons = Update, []Reason{{"peers +z", None}}
+			r.Action, r.Reasons = Update, []Reason{{Text: "peers +z", Effect: None}}
 		case "new":
 			r.Action = Create
 		case "leave":

@@ -163,6 +163,18 @@ func (p *ControlPlane) addEndpoint(resource Resource, value, marks any) error {
 	if err != nil {
 		return err
 	}
-	p.Endpoints = append(p.Endpoints, Endpoint{Resource: resource, Port: planned.Port, Hosts: planned.HAProxy.Hosts})
+	p.Endpoints = append(p.Endpoints, Endpoint{
+		Resource: resource, Port: planned.Port, Means: means(attributes(value)), Hosts: planned.HAProxy.Hosts,
+	})
 	return nil
+}
+
+// means returns the argument of an endpoint that says how it is reached.
+func means(values map[string]any) string {
+	for _, name := range []string{"haproxy", "external", "dns", "bgp", "kube_vip"} {
+		if values[name] != nil {
+			return name
+		}
+	}
+	return ""
 }

@@ -88,6 +88,7 @@ type Resource struct {
 type Reason struct {
 	Text   string
 	Effect Effect
+	Ends   bool // clients' connections to the endpoint may end
 }
 
 // Effect is the effect of a change on running components.
@@ -108,6 +109,11 @@ func (r Resource) Effect() Effect {
 		effect = max(effect, reason.Effect)
 	}
 	return effect
+}
+
+// ends reports whether an update may end clients' connections to the endpoint.
+func (r Resource) ends() bool {
+	return r.Action == Update && slices.ContainsFunc(r.Reasons, func(reason Reason) bool { return reason.Ends })
 }
 
 // changes reports whether an apply changes the resource.
@@ -141,6 +147,7 @@ type Replica struct {
 type Endpoint struct {
 	Resource
 	Port        int
+	Means       string            // the argument that says how it is reached, such as "haproxy"; "" if it is not known
 	Hosts       map[string]string // addresses of its machines, by name
 	HealthKnown bool              // whether the following fields are known
 	Holder      string

@@ -16,6 +16,7 @@ type argument struct {
 	effect Effect
 	shown  bool
 	inert  []string // prefixes of keys whose change has no effect on running components
+	ends   ends     // nil: a change ends no connection
 }
 
 // inertRegistration are the parts of a registration that no running component uses.
@@ -66,7 +67,7 @@ type change struct {
 func (c change) reasons(kind string, drifted bool) []Reason {
 	var reasons []Reason
 	if drifted {
-		reasons = append(reasons, Reason{"drift is repaired", Repair})
+		reasons = append(reasons, Reason{Text: "drift is repaired", Effect: Repair})
 	}
 	known := arguments(kind)
 	names := slices.Sorted(maps.Keys(c.after))
@@ -91,7 +92,7 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 		reasons = append(reasons, reason)
 	}
 	if others {
-		reasons = append(reasons, Reason{"other arguments", Restart})
+		reasons = append(reasons, Reason{Text: "other arguments", Effect: Restart})
 	}
 	return reasons
 }
@@ -133,19 +134,26 @@ func anyTrue(marks any) bool {
 func (c change) reason(name string, a argument) Reason {
 	before, after := c.beforeVisible[name], c.afterVisible[name]
 	if keys := keysChanged("", before, after, a.shown); len(keys) > 0 {
-		hasEffect := func(key string) bool {
+		reason := Reason{Text: a.label + " " + strings.Join(keys, ", ")}
+		for _, key := range keys {
 			key = strings.TrimLeft(key, "+−")
-			return !slices.ContainsFunc(a.inert, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+			switch {
+			case a.ends != nil && a.ends(key, attributes(after)):
+				reason.Effect, reason.Ends = max(reason.Effect, Reload), true
+			case !slices.ContainsFunc(a.inert, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
+				reason.Effect = max(reason.Effect, a.effect)
+			}
 		}
-		if len(a.inert) > 0 && !slices.ContainsFunc(keys, hasEffect) {
-			a.effect = None
-		}
-		return Reason{a.label + " " + strings.Join(keys, ", "), a.effect}
+		return reason
 	}
+	reason := Reason{Text: a.label, Effect: a.effect}
 	if a.shown && before != nil && after != nil && short(before) && short(after) {
-		return Reason{a.label + " " + fromTo(before, after), a.effect}
+		reason.Text += " " + fromTo(before, after)
 	}
-	return Reason{a.label, a.effect}
+	if a.ends != nil && a.ends("", map[string]any{"before": before, "after": after}) {
+		reason.Effect, reason.Ends = max(reason.Effect, Reload), true
+	}
+	return reason
 }
 
 func fromTo(before, after any) string { return plain(before) + " → " + plain(after) }

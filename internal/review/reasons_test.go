@@ -18,22 +18,25 @@ func TestInertParts(t *testing.T) {
 		before, after any
 		want          Reason
 	}{
-		{"kube_etcd_member", "metrics", nil, facts, Reason{"metrics +textfile_directory /srv", None}},
-		{"kube_etcd_member", "metrics", facts, listener, Reason{"metrics +address ::", Restart}},
-		{"kube_etcd_member", "metrics", listener, nil, Reason{"metrics −address, −textfile_directory", Restart}},
-		{"kube_control_plane_replica", "metrics", facts, nil, Reason{"metrics −textfile_directory", None}},
+		{"kube_etcd_member", "metrics", nil, facts, Reason{Text: "metrics +textfile_directory /srv", Effect: None}},
+		{"kube_etcd_member", "metrics", facts, listener, Reason{Text: "metrics +address ::", Effect: Restart}},
+		{
+			"kube_etcd_member", "metrics", listener, nil,
+			Reason{Text: "metrics −address, −textfile_directory", Effect: Restart},
+		},
+		{"kube_control_plane_replica", "metrics", facts, nil, Reason{Text: "metrics −textfile_directory", Effect: None}},
 		{
 			"kube_control_plane_endpoint", "haproxy", object("liveness_probe", true), object("liveness_probe", false),
-			Reason{"balancers liveness_probe", None},
+			Reason{Text: "balancers liveness_probe", Effect: None},
 		},
 		{
 			"kube_control_plane_endpoint", "haproxy", object("metrics", nil), object("metrics", facts),
-			Reason{"balancers +metrics.textfile_directory", None},
+			Reason{Text: "balancers +metrics.textfile_directory", Effect: None},
 		},
 		{
 			"kube_control_plane_endpoint", "haproxy", object("liveness_probe", true, "address6", nil),
 			object("liveness_probe", false, "address6", "fd00::100"),
-			Reason{"balancers +address6, liveness_probe", Reload},
+			Reason{Text: "balancers +address6, liveness_probe", Effect: Reload},
 		},
 	} {
 		change := change{

@@ -49,7 +49,9 @@ func parseReduced(text []byte) (Plan, bool, error) {
 
 var (
 	kindName = regexp.MustCompile(`^kube_[a-z_]+$`)
-	actions  = []Action{Keep, Create, Update, Delete, Replace, CreateFirst, Forget, Import, ForgetFirst, ForgetLast, Unknown}
+	actions  = []Action{
+		Keep, Create, Update, Delete, Replace, CreateFirst, Forget, Import, ForgetFirst, ForgetLast, Unknown,
+	}
 )
 
 // valid reports whether actions and types are those of a plan. A comment does not escape them.

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,6 +90,9 @@ func updateText(r Resource) string {
 		None: "nothing restarts", Reload: "reloads, nothing restarts",
 		Repair: "restarts only if needed", Restart: "restarts",
 	}[r.Effect()]
+	if r.ends() {
+		effect = strings.TrimPrefix(effect+", connections may end", "reloads, nothing restarts, ")
+	}
 	return text + " (" + effect + ")"
 }
 
@@ -123,8 +127,12 @@ func (p ControlPlane) membersTitle() string {
 }
 
 func (p ControlPlane) replicasTitle() string {
-	if greatestEffect(p.replicas()) == None {
+	switch greatestEffect(p.replicas()) {
+	case None:
 		return "Replicas: nothing restarts."
+	case Reload:
+		return "Replicas: no API server restarts. What announces the endpoint changes on one machine after the other, and " +
+			"connections may end."
 	}
 	return "Replicas change one at a time. Each leaves rotation for a restart, and the next one waits until it is back."
 }
@@ -149,14 +157,54 @@ func (p ControlPlane) joinTitle() string {
 	return "Members bootstrap a new cluster together."
 }
 
+// endpointTitle describes what happens to the endpoints: a sentence for each way in which they change.
 func (p ControlPlane) endpointTitle() string {
-	if slices.ContainsFunc(p.endpoints(), func(r Resource) bool { return r.Action == Create || r.Action == Replace }) {
-		return "HAProxy and the virtual IP are installed."
+	var sentences []string
+	for _, e := range p.Endpoints {
+		if e.Action.creates() || e.Action == Update {
+			sentences = append(sentences, e.title())
+		}
 	}
-	if greatestEffect(p.endpoints()) == Repair {
+	slices.Sort(sentences)
+	return strings.Join(slices.Compact(sentences), " ")
+}
+
+// Sentences about an endpoint by its means, and with "" if that is not known.
+var (
+	setUp = map[string]string{
+		"":         "it is set up.",
+		"haproxy":  "HAProxy and the virtual IP are installed.",
+		"external": "nothing is installed: others look after its balancer.",
+		"dns":      "nothing is installed: replicas add their records.",
+		"bgp":      "nothing is installed: replicas bring bird, which announces the address.",
+		"kube_vip": "nothing is installed: replicas bring the agent that runs kube-vip.",
+	}
+	mayEnd = map[string]string{
+		"":        "what serves it changes, and connections may end.",
+		"haproxy": "HAProxy and keepalived change on one machine after the other, and connections may end.",
+		"bgp":     "BGP sessions start again on one machine after the other, with its replica, and connections may end.",
+		"kube_vip": "kube-vip restarts on one machine after the other, with its replica, and connections through it end. " +
+			"Clients connect again.",
+	}
+)
+
+func (e Endpoint) title() string {
+	balancers := e.Means == "haproxy" || e.Means == ""
+	switch effect := e.Effect(); {
+	case e.Action != Update:
+		return cmp.Or(setUp[e.Means], setUp[""])
+	case e.ends():
+		return cmp.Or(mayEnd[e.Means], mayEnd[""])
+	case len(e.Drift) > 0 && balancers:
 		return "drift on its machines is repaired."
+	case len(e.Drift) > 0:
+		return "its drift is repaired."
+	case effect == None:
+		return "nothing restarts."
+	case effect == Reload && balancers:
+		return "HAProxy reloads its configuration, and no connection is dropped."
 	}
-	return "HAProxy reloads its configuration, and no connection is dropped."
+	return mayEnd[""]
 }
 
 // removals returns the removed resources that which selects.
