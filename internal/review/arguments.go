@@ -13,7 +13,7 @@ var argumentsByType = map[string]map[string]argument{
 		"endpoint":               {label: "hooks of the endpoint"},
 		"additional_endpoints":   {label: "hooks of the additional endpoints"},
 		"data_dir":               {label: "data directory", effect: Restart},
-		"volume":                 {label: "volume", effect: Restart, shown: true},
+		"volume":                 {label: "volume", effect: Restart, shown: true, inert: inertVolume},
 		"archived_data_dir":      {label: "data directory to take up", shown: true},
 		"host":                   {label: "machine", effect: Restart, shown: true},
 		"on_destroy":             {label: "what happens to its data", shown: true},

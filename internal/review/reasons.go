@@ -25,6 +25,9 @@ var inertRegistration = []string{
 	"hooks", "bgp", "kube_vip",
 }
 
+// inertVolume are where a volume is found, and a statement about the machine that had it before.
+var inertVolume = []string{"device", "uuid", "fenced"}
+
 // inertMetrics and inertHAProxy are the parts of these arguments that only timers or packages depend on.
 var (
 	inertMetrics = []string{"textfile_directory"}
@@ -75,6 +78,7 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	observed := c.keepsMachine()
 	others := false
 	for _, name := range slices.Compact(names) {
 		a, ok := known[name]
@@ -86,15 +90,55 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 			continue
 		}
 		reason := c.reason(name, a)
+		if request, ok := requests[name]; ok {
+			reason.Effect = request(c)
+		} else if observed {
+			reason.Effect, reason.Ends = None, false
+		}
 		if kind == "kube_etcd_member" && name == "version" && isOlderMinor(c.afterVisible[name], c.beforeVisible[name]) {
 			reason.Text += " (the cluster is downgraded)"
 		}
 		reasons = append(reasons, reason)
 	}
 	if others {
-		reasons = append(reasons, Reason{Text: "other arguments", Effect: Restart})
+		reasons = append(reasons, Reason{Text: "other arguments", Effect: unless(observed, Restart)})
 	}
 	return reasons
+}
+
+// keepsMachine reports whether an update changes no machine, apart from requested maintenance: otherwise the provider
+// plans the digest of the configuration as known after the apply.
+func (c change) keepsMachine() bool {
+	digest, there := c.after["config_digest"]
+	return there && !anyTrue(c.unknown["config_digest"]) && reflect.DeepEqual(digest, c.before["config_digest"])
+}
+
+// requests are the arguments that request something once, with a new value. Other changes of them do nothing.
+var requests = map[string]func(change) Effect{
+	"maintenance": func(c change) Effect {
+		if c.requested("maintenance", "defragment") || c.requested("maintenance", "drain") {
+			return Restart
+		}
+		return None
+	},
+	"restore": func(c change) Effect { return unless(!c.requested("restore", "id"), Restart) },
+}
+
+func unless(nothing bool, effect Effect) Effect {
+	if nothing {
+		return None
+	}
+	return effect
+}
+
+// requested reports whether a key of an argument has a new value, or may get one.
+func (c change) requested(argument, key string) bool {
+	mark := c.unknown[argument]
+	if keys := attributes(mark); keys != nil {
+		mark = keys[key]
+	}
+	value := attributes(c.after[argument])[key]
+	return anyTrue(mark) || value != nil && value != "" && value != attributes(c.before[argument])[key]
 }
 
 // isOlderMinor reports whether a version, such as "3.5.35", is of an older minor version than another one.
