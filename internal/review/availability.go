@@ -58,7 +58,10 @@ func (p ControlPlane) etcdAvailability() []string {
 		t.count(m.Resource, m.votes() && !p.unreachable(m.Resource))
 	}
 	need := quorum(t.existing)
+	restoring := p.restoring()
 	switch {
+	case restoring != "":
+		return []string{restoring}
 	case t.existing == 0 && t.added == 0:
 		return nil
 	case t.existing == 0:
@@ -152,6 +155,8 @@ func (p ControlPlane) apiAvailability() []string {
 		return []string{fmt.Sprintf("API: %s, the first of this endpoint.", number(t.added, "server", "servers"))}
 	case t.after() == 0:
 		return []string{"API: **all servers are destroyed**."}
+	case p.restoring() != "":
+		return []string{"API: **no server serves** until etcd is restored."}
 	}
 	paused := p.pausedByEtcd()
 	var lines []string

@@ -95,7 +95,12 @@ func (p controlPlanes) add(r *tfjson.ResourceChange, action Action) error {
 	}
 	switch r.Type {
 	case "kube_etcd_member":
-		err = plane.addMember(resource, value, marks)
+		if err = plane.addMember(resource, value, marks); err == nil {
+			m := &plane.Members[len(plane.Members)-1]
+			after, before := visible(r.Change.After, r.Change.AfterSensitive), visible(r.Change.Before, r.Change.BeforeSensitive)
+			m.Restore = restoreOf(attributes(after), attributes(r.Change.AfterUnknown))
+			m.Restored = restoreOf(attributes(before), nil).ID
+		}
 	case "kube_control_plane_replica":
 		err = plane.addReplica(resource, value, marks)
 	case "kube_control_plane_endpoint":

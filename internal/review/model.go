@@ -124,7 +124,9 @@ func (r Resource) changes() bool { return r.Action != Keep }
 type Member struct {
 	Resource
 	MemberStatus
-	URL string
+	URL      string
+	Restore  Restore // that its arguments request
+	Restored string  // ID of the restore in the state before
 
 	peers map[string]string // addresses of the machines of its cluster, by member; for a verdict
 }

@@ -28,6 +28,9 @@ func (p ControlPlane) steps() []step {
 			steps = append(steps, step{title, items})
 		}
 	}
+	if text := p.restoring(); text != "" {
+		steps = append(steps, step{title: text})
+	}
 	members, replicas := p.members(), p.replicas()
 	kubeconfig := func(r Resource) bool { return r.Kind == "kube_kubeconfig" }
 	bundle := func(r Resource) bool { return !kubeconfig(r) }
@@ -116,7 +119,13 @@ func withReasons(r Resource, action string) string {
 // eachWaits is the rule for changes of members.
 const eachWaits = "The next one waits until all are healthy again."
 
+// restoreTitle is that of all members that a restore starts.
+const restoreTitle = "Members: one starts with the restored data as a new cluster, and the others join it."
+
 func (p ControlPlane) membersTitle() string {
+	if p.restoring() != "" {
+		return restoreTitle
+	}
 	if greatestEffect(p.members()) == None {
 		return "Members: nothing restarts."
 	}
@@ -149,6 +158,9 @@ func greatestEffect(resources []Resource) Effect {
 }
 
 func (p ControlPlane) joinTitle() string {
+	if p.restoring() != "" {
+		return restoreTitle
+	}
 	for _, m := range p.Members {
 		if m.Action != Create && m.Action != Replace {
 			return "Members join one at a time, as learners until they have caught up."
