@@ -69,7 +69,7 @@ type ControlPlane struct {
 	Endpoints   []Endpoint
 	Members     []Member
 	Replicas    []Replica
-	Secrets     []Resource // bundles, requests, kubeconfigs
+	Secrets     []Resource // those of which nothing runs on a machine: bundles, kubeconfigs, drills
 }
 
 // Resource has the fields that all resources share.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// step is one stage of an apply, in Terraform's order: the bundle, removals, the endpoint,
-// members, replicas, replaced resources. See "What it is" in DESIGN.md.
+// step is one stage of an apply, in Terraform's order: the bundle, removals, the endpoint, members, replicas, replaced
+// resources, what only needs these, the removal of the bundle. See "What it is" in DESIGN.md.
 type step struct {
 	title string
 	items []item
@@ -18,6 +18,19 @@ type step struct {
 type item struct {
 	name string
 	text string
+}
+
+const bundleKind = "kube_pki_bundle"
+
+// secretKinds are the known types of which nothing runs on a machine.
+var secretKinds = []string{
+	bundleKind, "kube_certificate_requests", nodeBootstrapKind, "kube_bootstrap_token", drillKind, "kube_kubeconfig",
+	"kube_etcd_client_certificate",
+}
+
+// runsNowhere reports whether a resource has nothing that could restart.
+func (r Resource) runsNowhere() bool {
+	return r.Kind != bundleKind && slices.Contains(secretKinds, r.Kind)
 }
 
 // steps returns the changes of an apply in order.
@@ -32,9 +45,15 @@ func (p ControlPlane) steps() []step {
 		steps = append(steps, step{title: text})
 	}
 	members, replicas := p.members(), p.replicas()
-	kubeconfig := func(r Resource) bool { return r.Kind == "kube_kubeconfig" }
-	bundle := func(r Resource) bool { return !kubeconfig(r) }
-	add("The PKI bundle, from which certificates are issued.", changes(p.Secrets, bundle))
+	ofKind := func(kinds ...string) func(Resource) bool {
+		return func(r Resource) bool { return slices.Contains(kinds, r.Kind) && r.Action != Delete }
+	}
+	gone := func(bundle bool) func(Resource) bool {
+		return func(r Resource) bool { return r.Action == Delete && (r.Kind == bundleKind) == bundle }
+	}
+	add("The PKI bundle, from which certificates are issued.", changes(p.Secrets, ofKind(bundleKind)))
+	add("Certificates are requested, to be signed elsewhere.", changes(p.Secrets, ofKind("kube_certificate_requests")))
+	add("What was issued, or is needed to join, is removed.", changes(p.Secrets, gone(false)))
 	first := func(r Resource) bool { return r.Action == Delete || r.Action == Replace }
 	add("Replicas are removed: drained, deregistered, stopped.", removals(replicas, first))
 	add("Members are removed one at a time, each only if the others keep quorum.", removals(members, first))
@@ -46,8 +65,17 @@ func (p ControlPlane) steps() []step {
 	last := func(r Resource) bool { return r.Action == CreateFirst }
 	replaced := append(removals(replicas, last), removals(members, last)...)
 	add("The replaced replicas and members are removed, replicas first.", replaced)
-	add("The endpoint is removed last.", removals(p.endpoints(), first))
-	add("Kubeconfigs are issued. They do not wait for the other steps.", changes(p.Secrets, kubeconfig))
+	add("The endpoint is removed, after its replicas.", removals(p.endpoints(), first))
+	add("What workers join with is put into the cluster.", changes(p.Secrets, ofKind(nodeBootstrapKind)))
+	add("Bootstrap tokens are made.", changes(p.Secrets, ofKind("kube_bootstrap_token")))
+	add("Restore drills run.", changes(p.Secrets, ofKind(drillKind)))
+	add("Kubeconfigs are issued. They do not wait for the other steps.", changes(p.Secrets, ofKind("kube_kubeconfig")))
+	add("Certificates of etcd's clients are issued. They do not wait for the other steps.",
+		changes(p.Secrets, ofKind("kube_etcd_client_certificate")))
+	add("Other resources of the provider change.", changes(p.Secrets, func(r Resource) bool {
+		return r.Action != Delete && !slices.Contains(secretKinds, r.Kind)
+	}))
+	add("The PKI bundle is removed last.", changes(p.Secrets, gone(true)))
 	add("kube-review does not know what happens to these.", withAction(p.resources(), Unknown))
 	add("Only the state changes.", withAction(p.resources(), Import, Forget))
 	return steps
@@ -88,6 +116,9 @@ func updateText(r Resource) string {
 	text := reasonsText(r)
 	if text == "" {
 		text = "its state"
+	}
+	if r.runsNowhere() {
+		return text
 	}
 	effect := map[Effect]string{
 		None: "nothing restarts", Reload: "reloads, nothing restarts",
