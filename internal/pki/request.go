@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cloudflare/cfssl/csr"
 )
@@ -70,4 +71,28 @@ func SignedPair(certificates, privateKey string) (KeyPair, error) {
 		return KeyPair{}, errors.New("the certificate that was signed is not for the key of its request")
 	}
 	return KeyPair{Certificate: text.String(), PrivateKey: privateKey}, nil
+}
+
+// AddSigned adds what was signed externally for a leaf (see SignedPair). The cross certificate of the authority follows
+// the leaf, as in what Issue signs itself, and before the signer's intermediates (see chain).
+func (b *Bundle) AddSigned(l Leaf, certificates, privateKey string, now time.Time) error {
+	pair, err := SignedPair(certificates, privateKey)
+	if err != nil {
+		return err
+	}
+	held, err := b.authority(l.Authority)
+	if err != nil {
+		return err
+	}
+	leaf := first(pair.Certificate)
+	others := strings.TrimPrefix(pair.Certificate, leaf)
+	if known := first(held.rotation.Cross); known != "" {
+		others = strings.ReplaceAll(others, known, "")
+	}
+	pair.Certificate = leaf + held.cross(now) + others
+	if b.Signed == nil {
+		b.Signed = map[string]KeyPair{}
+	}
+	b.Signed[l.Name] = pair
+	return nil
 }

@@ -147,17 +147,24 @@ func (h heldAuthority) chain(now time.Time) (string, error) {
 		return "", err
 	}
 	var text strings.Builder
-	if h.rotation.Stage() != Introduced && h.rotation.Cross != "" { // in that stage it belongs to the next one
-		if cross, err := firstCertificate(h.rotation.Cross); err == nil && now.Before(cross.NotAfter) {
-			text.WriteString(h.rotation.Cross)
-		}
-	}
+	text.WriteString(h.cross(now))
 	for _, c := range certificates {
 		if selfSigned := bytes.Equal(c.RawIssuer, c.RawSubject); !selfSigned {
 			text.WriteString(encodePEM("CERTIFICATE", c.Raw))
 		}
 	}
 	return text.String(), nil
+}
+
+// cross returns the cross certificate of the authority in use, or "".
+func (h heldAuthority) cross(now time.Time) string {
+	if h.rotation.Stage() == Introduced { // it belongs to the next one
+		return ""
+	}
+	if c, err := firstCertificate(h.rotation.Cross); err != nil || !now.Before(c.NotAfter) {
+		return ""
+	}
+	return h.rotation.Cross
 }
 
 // crossSign returns a certificate of the newer authority, signed by the older one and valid as

@@ -151,6 +151,52 @@ func TestAdoptedIsAccepted(t *testing.T) {
 	}
 }
 
+// TestAdoptedExternalIsAccepted: peers that trust only the old authority accept a certificate that was signed elsewhere
+// with the key of the next one.
+func TestAdoptedExternalIsAccepted(t *testing.T) {
+	before, held := encrypting(t), authorityBelow(t, KeyPair{}, nil)
+	next := introduced()
+	next.Authorities = map[Authority]KeyPair{Kubernetes: {Certificate: held.Certificate}}
+	b, err := before.Rotate(map[Part]int{KubernetesPart: 1}, next, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = rotate(t, b, KubernetesPart, 2)
+	request, key, err := b.Request(apiServer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := signExternally(t, held, request, Server, nil)
+	for name, certificates := range map[string]string{
+		"the leaf": leaf, "with its authority": leaf + held.Certificate,
+		"with the cross certificate": leaf + held.Certificate + b.CARotation.Cross,
+	} {
+		if err := b.AddSigned(apiServer(), certificates, key, now); err != nil {
+			t.Fatal(err)
+		}
+		text := issue(t, *b, apiServer(), now, 0).Certificate
+		chain := chainOf(t, text)
+		if !strings.HasPrefix(text, leaf+b.CARotation.Cross) || strings.Count(text, b.CARotation.Cross) != 1 {
+			t.Errorf("%s: the cross certificate does not follow the leaf", name)
+		}
+		for trust, roots := range map[string]string{
+			"the old one": before.Roots(Kubernetes), "the next one": held.Certificate, "both": b.Roots(Kubernetes),
+		} {
+			if !Accepts(roots, chain, Server, now) {
+				t.Errorf("%s: not accepted by who trusts %s", name, trust)
+			}
+		}
+		if wrong := b.Check(apiServer(), text, now); len(wrong) > 0 {
+			t.Errorf("%s: what was issued differs from it: %q", name, wrong)
+		}
+	}
+	later := parse(t, b.CARotation.Cross).NotAfter.Add(time.Second)
+	if err := b.AddSigned(apiServer(), leaf+b.CARotation.Cross, key, later); err != nil ||
+		b.Signed["apiserver"].Certificate != leaf {
+		t.Errorf("a cross certificate that has expired is shown: %v", err)
+	}
+}
+
 // TestLosesKeys: the old key of an authority or of the service accounts is gone after the last
 // stage; an old encryption key stays, because old backups may need it.
 func TestLosesKeys(t *testing.T) {

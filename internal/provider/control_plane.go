@@ -48,9 +48,9 @@ func (s *session) queryTarget(ctx context.Context, bundle types.String, signed t
 	a := queryTarget{bundle: s.bundle(bundle, diags), urls: stringsOf(ctx, urls, diags)}
 	a.registration = decodeEndpoint(ctx, registration, a.bundle, diags)
 	if leaves := clientLeaves(); a.bundle != nil && signed.IsNull() {
-		s.installedOnAny(ctx, a.bundle, leaves, addressesOf(a.urls)).into(a.bundle, leaves)
+		s.installedOnAny(ctx, a.bundle, leaves, addressesOf(a.urls)).into(a.bundle, leaves, time.Now())
 	} else if a.bundle != nil {
-		problems := s.readSigned(ctx, signed, diags).into(a.bundle, leaves)
+		problems := s.readSigned(ctx, signed, diags).into(a.bundle, leaves, time.Now())
 		for _, leaf := range leaves {
 			if err := problems[leaf.Name]; err != nil {
 				addUnusable(leaf, err.Error(), diags)

@@ -95,7 +95,7 @@ func (s *session) readSigned(ctx context.Context, value types.Object, diags *dia
 
 // into adds the signed certificates to the bundle for leaves whose authority has an external
 // key. It returns, for each leaf that fails, the error.
-func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
+func (s signed) into(b *pki.Bundle, leaves []pki.Leaf, now time.Time) map[string]error {
 	b.Signed = map[string]pki.KeyPair{}
 	problems := map[string]error{}
 	for _, leaf := range leaves {
@@ -103,12 +103,9 @@ func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 		if !b.External(leaf.Authority) || text == "" || key == "" {
 			continue
 		}
-		pair, err := pki.SignedPair(text, key)
-		if err != nil {
+		if err := b.AddSigned(leaf, text, key, now); err != nil {
 			problems[leaf.Name] = err
-			continue
 		}
-		b.Signed[leaf.Name] = pair
 	}
 	return problems
 }
@@ -158,7 +155,8 @@ func (s *session) bundleWith(ctx context.Context, value types.String, signed typ
 ) *pki.Bundle {
 	bundle := s.bundle(value, diags)
 	if bundle != nil {
-		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves) // checkSigned reports the errors
+		// checkSigned reports the errors
+		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves, time.Now())
 	}
 	return bundle
 }
@@ -218,7 +216,7 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 	if texts.certificates != nil {
 		addMissing(texts.missing(bundle, leaves), diags)
 	}
-	problems := texts.into(bundle, leaves)
+	problems := texts.into(bundle, leaves, now)
 	for _, leaf := range leaves {
 		pair, ok := bundle.Signed[leaf.Name]
 		if err := problems[leaf.Name]; err != nil {

@@ -161,7 +161,8 @@ func TestSignedInto(t *testing.T) {
 	leaves := component.Leaves(replicaNames())
 	s := &session{sealKnown: true}
 	var diags diag.Diagnostics
-	problems := s.readSigned(t.Context(), signedValue(t, signElsewhere(t, here, leaves)), &diags).into(bundle, leaves)
+	problems := s.readSigned(t.Context(), signedValue(t, signElsewhere(t, here, leaves)), &diags).
+		into(bundle, leaves, time.Now())
 	if len(problems) != 0 || diags.HasError() {
 		t.Errorf("faults %v, %s", problems, text(diags))
 	}
