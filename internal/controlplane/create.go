@@ -116,6 +116,9 @@ func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed,
 	if err := r.awaitRotation(ctx, s, f); err != nil {
 		return f, false, err
 	}
+	if f.Record.ClusterID != "" { // the API server is stopped, and the bundle may lack the key that it has there
+		return f, false, checkReadable(ctx, s, f)
+	}
 	return f, false, checkReadableByNew(ctx, s, f)
 }
 

@@ -74,10 +74,12 @@ func concerned(s Spec, f machine.Observed, others []replicaStatus) []replicaStat
 
 // awaitRotation is checkRotation for a new replica. It waits for other replicas that are
 // changing. The machine of a new replica says nothing of the cluster, so its bundle may be one from before a rotation.
+// A machine with the record of the replica may have the last copy of a key, so its keys are compared too.
 func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed) error {
-	if sameGenerations(f.Record.Generations, s.Bundle.Generations()) &&
-		(f.Record.ClusterID != "" || !r.othersRotated(ctx, s)) {
-		return nil
+	if sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
+		if joins := f.Record.ClusterID == ""; joins && !r.othersRotated(ctx, s) || !joins && !replacesKeys(s, f) {
+			return nil
+		}
 	}
 	return r.waitForOthers(ctx, s, false, func() error {
 		t, err := r.changeLocks.acquire(ctx, s)

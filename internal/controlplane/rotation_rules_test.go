@@ -209,6 +209,18 @@ func TestAwaitRotation(t *testing.T) {
 	if err := r.awaitRotation(t.Context(), s, f); err != nil {
 		t.Errorf("at the same stage: %v", err)
 	}
+	own := s
+	s.Bundle = encrypted(s.Bundle)
+	if err := r.awaitRotation(t.Context(), s, f); err != nil {
+		t.Errorf("before its first key was written: %v", err)
+	}
+	with := converged(t, s)
+	s.Bundle = encrypted(s.Bundle)
+	s.Bundle.Encryption = cptest.Secretbox("key7", "secrets")
+	if err := r.awaitRotation(t.Context(), s, with); !errors.Is(err, unasked) {
+		t.Errorf("with another key of the same number: %v", err)
+	}
+	s = own
 	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
 	if err := r.awaitRotation(t.Context(), s, f); !errors.Is(err, unasked) {
 		t.Errorf("at another stage: %v", err)

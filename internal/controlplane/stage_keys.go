@@ -68,12 +68,22 @@ func readKeys(f machine.Observed) map[pki.Part]string {
 // was edited after their start is repaired. So is a CA or public key that was edited between rotations, whatever has
 // read it: replicas that wait for each other's repair would wait for ever.
 func changesKeys(s Spec, f machine.Observed) bool {
+	return slices.ContainsFunc(keyFiles(), func(k keyFile) bool { return k.changes(s, f) })
+}
+
+// replacesKeys is changesKeys without the files that the machine does not have yet, as after an interrupted Create.
+func replacesKeys(s Spec, f machine.Observed) bool {
 	return slices.ContainsFunc(keyFiles(), func(k keyFile) bool {
-		want, generation := k.digestIn(s.Bundle), f.Record.Generations[k.part]
-		repair := k.part != pki.EncryptionPart && pki.StageOf(generation) == pki.Steady &&
-			generation == s.Bundle.Generation(k.part)
-		return want != "" && !repair && f.Facts.Files[k.path].SHA256 != want && k.noted(f) != want
+		_, exists := f.Facts.Files[k.path]
+		return exists && k.changes(s, f)
 	})
+}
+
+func (k keyFile) changes(s Spec, f machine.Observed) bool {
+	want, generation := k.digestIn(s.Bundle), f.Record.Generations[k.part]
+	repair := k.part != pki.EncryptionPart && pki.StageOf(generation) == pki.Steady &&
+		generation == s.Bundle.Generation(k.part)
+	return want != "" && !repair && f.Facts.Files[k.path].SHA256 != want && k.noted(f) != want
 }
 
 // otherKeys describes the CAs and keys of a replica that differ from what b says of its stage.
