@@ -45,6 +45,22 @@ func authorityBelow(t testing.TB, above KeyPair, change func(*x509.Certificate))
 	return KeyPair{Certificate: encodePEM("CERTIFICATE", der) + above.Certificate, PrivateKey: private}
 }
 
+// again returns another certificate (PEM) of a root for the same key.
+func again(t *testing.T, root KeyPair) string {
+	t.Helper()
+	c, key, err := root.authority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := *c
+	template.NotAfter = c.NotAfter.AddDate(1, 0, 0)
+	der, err := x509.CreateCertificate(rand.Reader, &template, c, c.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encodePEM("CERTIFICATE", der)
+}
+
 // TestIntermediateAuthority: a leaf is sent with the authorities between it and the root, so
 // that a peer that knows any one of them accepts it.
 func TestIntermediateAuthority(t *testing.T) {

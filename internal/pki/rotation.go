@@ -3,6 +3,7 @@ package pki
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -277,8 +278,14 @@ func (b *Bundle) Conflict(supplied Next) error {
 		if err != nil {
 			return err
 		}
-		if ok && !sameCertificate(want.Certificate, newest(*held.pair, *held.rotation).Certificate) {
+		have := newest(*held.pair, *held.rotation)
+		switch {
+		case !ok:
+		case !sameCertificate(want.Certificate, have.Certificate):
 			return differs(Part(name), b.Generation(Part(name)))
+		case otherIssuers(have, want) && !lacksIssuers(have):
+			return fmt.Errorf("%s has other issuers than the cluster has: they are part of the CA, and changing them takes a "+
+				"rotation to a CA with a new key; until then, its certificate must be followed by the issuers of before", name)
 		}
 	}
 	want, have := supplied.ServiceAccount, newest(b.ServiceAccount, b.ServiceAccountRotation)
@@ -290,6 +297,31 @@ func (b *Bundle) Conflict(supplied Next) error {
 	}
 	return nil
 }
+
+// WithoutIssuers returns the supplied authorities whose issuers the bundle does not have. Machines from which a bundle
+// was imported may not have them.
+func (b *Bundle) WithoutIssuers(supplied Next) []Authority {
+	var names []Authority
+	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
+		want, ok := supplied.Authorities[name]
+		held, err := b.authority(name)
+		if !ok || err != nil {
+			continue
+		}
+		have := newest(*held.pair, *held.rotation)
+		if sameCertificate(want.Certificate, have.Certificate) && otherIssuers(have, want) && lacksIssuers(have) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// otherIssuers compares everything behind the first certificates.
+func otherIssuers(a, b KeyPair) bool {
+	return !slices.Equal(CertificatesIn(a.Certificate)[1:], CertificatesIn(b.Certificate)[1:])
+}
+
+func lacksIssuers(k KeyPair) bool { return len(CertificatesIn(k.Certificate)) == 1 }
 
 // WithKeys returns the bundle with the keys of the authorities that the user supplies (see Conflict): one whose key is
 // held elsewhere from now on loses it, and one whose key was held elsewhere gets it. b itself is not changed.

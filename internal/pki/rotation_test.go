@@ -372,6 +372,12 @@ func TestConflict(t *testing.T) {
 		next.Authorities = map[Authority]KeyPair{Kubernetes: k}
 		return next
 	}
+	root := authorityBelow(t, KeyPair{}, nil)
+	chained := *first
+	chained.CA = authorityBelow(t, root, nil)
+	alone := chained
+	alone.CA.Certificate = strings.TrimSuffix(chained.CA.Certificate, root.Certificate)
+	renewed := KeyPair{Certificate: alone.CA.Certificate + again(t, root), PrivateKey: chained.CA.PrivateKey}
 	none := introduced()
 	none.Encryption.Kind = AESCBC
 	account, err := newServiceAccount(ECDSAP256)
@@ -398,6 +404,10 @@ func TestConflict(t *testing.T) {
 		"the next one during a rotation": {all[1], supplied(all[2].CA), nil, ""},
 		"the next one, adopted":          {all[2], supplied(all[2].CA), nil, ""},
 		"back to the old one":            {all[1], supplied(first.CA), map[Part]int{KubernetesPart: 0}, ""},
+		"the same issuers":               {&chained, supplied(chained.CA), nil, ""},
+		"an issuer renewed":              {&chained, supplied(renewed), nil, "kubernetes has other issuers"},
+		"no issuers any more":            {&chained, supplied(alone.CA), nil, "kubernetes has other issuers"},
+		"issuers that no machine had":    {&alone, supplied(chained.CA), nil, ""},
 		"another service account":        {first, signs, nil, "raise rotation.service_account from 0 to 1"},
 		"another encryption":             {first, none, nil, "raise rotation.encryption from 0 to 1"},
 		"another encryption, introduced": {first, none, map[Part]int{EncryptionPart: 1}, ""},
@@ -414,6 +424,10 @@ func TestConflict(t *testing.T) {
 			continue
 		}
 		wantError(t, err, test.wantErr, account.PrivateKey)
+	}
+	if !slices.Equal(alone.WithoutIssuers(supplied(chained.CA)), []Authority{Kubernetes}) ||
+		len(chained.WithoutIssuers(supplied(renewed)))+len(chained.WithoutIssuers(supplied(chained.CA))) > 0 {
+		t.Error("WithoutIssuers")
 	}
 }
 

@@ -176,6 +176,12 @@ func (r *pkiBundleResource) turn(
 		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
 		return nil
 	}
+	for _, name := range after.WithoutIssuers(supplied) {
+		diags.AddAttributeWarning(attributePath(keys.authorities()[name].attribute), "Issuers of a CA are not used", fmt.Sprintf("The bundle has "+
+			"the %s CA without issuers, as after an import from a machine. They are part of the CA, so those behind its "+
+			"certificate are not distributed.\nNext step: remove them from certificate, or rotate the CA to one with a new "+
+			"key.", name))
+	}
 	if after, err = after.WithKeys(supplied); err != nil {
 		addInvalid(diags, attributePath("ca"), "Invalid key of a CA", err)
 		return nil
