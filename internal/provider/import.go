@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // An import reads from a machine what its configuration would be, and changes nothing. The
@@ -47,7 +48,11 @@ func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *d
 		diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
 	}
 	if _, err := netip.ParseAddr(address.ValueString()); err != nil && !diags.HasError() {
-		diags.AddError("Import not possible", "Cause: "+address.String()+" is not the IP address of a "+
+		shown := "the ID"
+		if id := address.ValueString(); len(id) < maxImportID { // a longer one may be a content with keys
+			shown = problem.Quote(id)
+		}
+		diags.AddError("Import not possible", "Cause: "+shown+" is not the IP address of a "+
 			"machine.\nUnchanged: nothing was changed.\nNext step: use the address of the machine in its cluster, "+
 			"such as 10.0.0.11; the provider's ssh settings configure the connection.")
 	} else if err := host.CheckAddressForm(address.ValueString()); err != nil && !diags.HasError() {
@@ -57,6 +62,9 @@ func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *d
 	}
 	return address.ValueString()
 }
+
+// maxImportID is longer than any address.
+const maxImportID = 64
 
 // importer writes imported values to the state.
 type importer struct {

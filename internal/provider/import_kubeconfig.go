@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -53,11 +52,11 @@ func (r *kubeconfigResource) imported(
 		return ""
 	}
 	if file, ok := strings.CutPrefix(req.ID, backupPrefix); ok {
-		text, err := os.ReadFile(file)
+		text, err := readNamed(file)
 		if err != nil {
 			addError(diags, path.Empty(), "Kubeconfig not imported", fmt.Errorf("read the kubeconfig: %w", err))
 		}
-		return string(text)
+		return text
 	}
 	machine := r.machineFor(ctx, req, diags)
 	if machine == nil {

@@ -2,7 +2,9 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -79,11 +81,11 @@ func (r *pkiBundleResource) imported(
 }
 
 func (r *pkiBundleResource) fromBackup(file string) (*pki.Bundle, error) {
-	text, err := os.ReadFile(file)
+	text, err := readNamed(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the backup of a bundle: %w", err)
 	}
-	bundle, err := pki.Parse(strings.TrimSpace(string(text)), r.session.seal)
+	bundle, err := pki.Parse(strings.TrimSpace(text), r.session.seal)
 	if err != nil {
 		return nil, &problem.Problem{
 			Summary: "PKI bundle not imported", Cause: file + ": " + err.Error(), Unchanged: problem.Nothing, Err: err,
@@ -91,6 +93,22 @@ func (r *pkiBundleResource) fromBackup(file string) (*pki.Bundle, error) {
 		}
 	}
 	return bundle, nil
+}
+
+// maxPath is longer than any path that Linux opens.
+const maxPath = 4096
+
+// readNamed reads a file with secrets that the user names. Its errors do not quote a content that is given instead of
+// the path.
+func readNamed(file string) (string, error) {
+	if strings.ContainsAny(file, "\r\n") || strings.HasPrefix(strings.TrimSpace(file), "{") || len(file) > maxPath {
+		return "", errors.New("this is no path of a file: give the path, not the content")
+	}
+	text, err := os.ReadFile(file)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		err = fmt.Errorf("%s %s: %w", at.Op, problem.Quote(file), at.Err)
+	}
+	return string(text), err
 }
 
 func rotationOf(b *pki.Bundle) rotationModel {

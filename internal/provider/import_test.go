@@ -3,6 +3,8 @@ package provider
 import (
 	"context"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +51,46 @@ func TestSameDuration(t *testing.T) {
 		}, &resp)
 		if !resp.PlanValue.Equal(c.want) {
 			t.Errorf("from %s to %s is planned %s, want %s", c.state, c.config, resp.PlanValue, c.want)
+		}
+	}
+}
+
+// TestImportOfContent: an import that is given the content of a file does not print its keys.
+func TestImportOfContent(t *testing.T) {
+	b, _ := bundles(t)
+	content := bundleText(t, b).ValueString()
+	for name, id := range map[string]string{
+		"JSON": content, "several lines": b.CA.PrivateKey, "a long line": strings.Repeat("k", maxPath) + content,
+		"no such file": "/absent/" + strings.Repeat("p", 40),
+	} {
+		var resp resource.ImportStateResponse
+		req := resource.ImportStateRequest{ID: backupPrefix + id}
+		bundle := newPKIBundleResource().(*pkiBundleResource)
+		bundle.session = &session{sealKnown: true}
+		bundle.imported(t.Context(), req, &resp.Diagnostics)
+		kubeconfig := newKubeconfigResource().(*kubeconfigResource)
+		kubeconfig.session = bundle.session
+		kubeconfig.imported(t.Context(), req, &resp.Diagnostics)
+		output := text(resp.Diagnostics)
+		if resp.Diagnostics.ErrorsCount() != 2 || strings.Contains(output, "PRIVATE KEY") {
+			t.Errorf("%s: %d errors, want 2 without a key", name, resp.Diagnostics.ErrorsCount())
+		}
+		if isPath := strings.HasPrefix(id, "/"); strings.Count(output, "not the content") != 2 && !isPath ||
+			isPath && strings.Count(output, strconv.Quote(id)+": no such file") != 2 {
+			t.Errorf("%s: other errors", name)
+		}
+	}
+}
+
+// TestImportFromContent: the content of a file is no address, and is not printed.
+func TestImportFromContent(t *testing.T) {
+	b, _ := bundles(t)
+	for id, shown := range map[string]bool{"cp1.example.com": true, bundleText(t, b).ValueString(): false} {
+		var diags diag.Diagnostics
+		importedFrom(t.Context(), resource.ImportStateRequest{ID: id}, &diags)
+		if output := text(diags); diags.ErrorsCount() != 1 || strings.Contains(output, "PRIVATE KEY") ||
+			strings.Contains(output, `"cp1.example.com" is not the IP address`) != shown {
+			t.Errorf("%d errors, want 1 without a key", diags.ErrorsCount())
 		}
 	}
 }
