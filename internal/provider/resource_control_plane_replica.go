@@ -93,7 +93,7 @@ func (r *replicaResource) ModifyPlan(
 	}
 	plan.derive(ctx, &resp.Diagnostics)
 	plan.planFiles(ctx, req.Config, r.session, &resp.Diagnostics)
-	warnExpiring(plan.bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
+	warnExpiring(plan.bundle, plan.Signed, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	refuseOtherEndpoint(ctx, plan.Endpoint, plan.bundle, &resp.Diagnostics)
 	for _, additional := range plan.additional() {
 		refuseOtherEndpoint(ctx, additional, plan.bundle, &resp.Diagnostics)

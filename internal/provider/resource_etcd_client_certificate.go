@@ -119,7 +119,7 @@ func (r *etcdClientResource) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	plan.SealedFor = r.session.sealedFor()
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
+	warnExpiring(bundle, types.ObjectNull(nil), plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		r.session.refuseLostBundle(ctx, state.PKI, plan.PKI, req.Private, &resp.Diagnostics)

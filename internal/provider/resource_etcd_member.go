@@ -97,7 +97,7 @@ func (r *etcdMemberResource) ModifyPlan(
 	plan.planHooks(ctx, r.session, &resp.Diagnostics)
 	plan.warnEvenPeers(&resp.Diagnostics)
 	plan.warnReadableSnapshots(&resp.Diagnostics)
-	warnExpiring(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
+	warnExpiring(plan.bundle, plan.Signed, plan.Early, time.Now(), &resp.Diagnostics)
 	if state == nil {
 		r.session.disruption().created(memberKind, plan.resourceID(), plan.bundle, r.priorObject(ctx, *plan).peers,
 			&resp.Diagnostics)

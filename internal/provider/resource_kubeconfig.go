@@ -157,7 +157,7 @@ func (r *kubeconfigResource) ModifyPlan(
 	if plan.issues(ctx, prior, bundle, r.now()) {
 		r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	}
-	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
+	warnExpiring(bundle, plan.Signed, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		switch {
 		case resp.Diagnostics.HasError():

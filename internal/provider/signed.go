@@ -214,7 +214,7 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 		texts.refuseKeyless(diags)
 	}
 	if texts.certificates != nil {
-		addMissing(texts.missing(bundle, leaves), diags)
+		addMissing(texts.missing(bundle, leaves), value.IsNull(), diags)
 	}
 	problems := texts.into(bundle, leaves, now)
 	for _, leaf := range leaves {
@@ -245,19 +245,38 @@ func (s signed) refuseKeyless(diags *diag.Diagnostics) {
 	}
 }
 
-func addMissing(leaves []pki.Leaf, diags *diag.Diagnostics) {
+// addMissing reports leaves that need a signed certificate and have none. Without the signed attribute, there may be no
+// signer: a bundle that was imported from a machine lacks keys that no machine has.
+func addMissing(leaves []pki.Leaf, unset bool, diags *diag.Diagnostics) {
 	if len(leaves) == 0 {
 		return
 	}
-	var names, next []string
+	var names, requests []string
+	var authorities []pki.Authority
 	for _, leaf := range leaves {
 		names = append(names, fmt.Sprintf("%s (%s CA)", leaf.Name, leaf.Authority))
-		next = append(next, fmt.Sprintf("requests[%q]", leaf.Name))
+		requests = append(requests, fmt.Sprintf("requests[%q]", leaf.Name))
+		authorities = append(authorities, leaf.Authority)
+	}
+	next := "sign " + strings.Join(requests, ", ") + " of a kube_certificate_requests, and set signed = { keys = …, " +
+		"certificates = { … } }."
+	if unset {
+		next = "if a signer has the key, " + next + " " + rotateInstead(authorities)
 	}
 	diags.AddAttributeError(attributePath("signed"), "Signed certificates are missing",
 		"Cause: the key of the CA is external, and there is no signed certificate for: "+strings.Join(names, ", ")+
-			"\nUnchanged: nothing was changed.\nNext step: sign "+strings.Join(next, ", ")+" of a "+
-			"kube_certificate_requests, and set signed = { keys = …, certificates = { … } }.")
+			"\nUnchanged: nothing was changed.\nNext step: "+next)
+}
+
+// rotateInstead is the remedy where nobody has the keys of authorities.
+func rotateInstead(authorities []pki.Authority) string {
+	var settings []string
+	for _, authority := range authorities {
+		settings = append(settings, "rotation."+pki.Part(authority).Attribute())
+	}
+	slices.Sort(settings)
+	return "If nobody has it, rotate the CA (" + strings.Join(slices.Compact(settings), ", ") + "), as the guide " +
+		"Rotating CAs and keys says: the bundle has the key of the new one."
 }
 
 func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
@@ -269,23 +288,40 @@ func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
 }
 
 // warnExpiring reports which of the externally signed certificates are due for renewal. Only
-// the signer can renew them, so they are not reported as drift.
-func warnExpiring(bundle *pki.Bundle, early types.String, now time.Time, diags *diag.Diagnostics) {
+// the signer can renew them, so they are not reported as drift. Without the signed attribute, they are those that a
+// machine has, and there may be no signer (see addMissing).
+func warnExpiring(bundle *pki.Bundle, value types.Object, early types.String, now time.Time, diags *diag.Diagnostics) {
 	if bundle == nil {
 		return
 	}
 	before, _ := parseDuration(early)
 	var words []string
+	var authorities []pki.Authority
 	for _, name := range slices.Sorted(maps.Keys(bundle.Signed)) {
 		info, err := pki.Inspect(bundle.Signed[name].Certificate)
 		if err == nil && now.Before(info.NotAfter) && info.Due(before, now) {
 			words = append(words, fmt.Sprintf("%s expires on %s", name, info.NotAfter.UTC().Format(time.DateOnly)))
+			authorities = append(authorities, issuersOf(bundle, info)...)
 		}
 	}
-	if len(words) > 0 {
-		diags.AddAttributeWarning(attributePath("signed"), "Signed certificates expire soon",
-			strings.Join(words, "; ")+".\nNext step: sign their requests again and apply.")
+	if len(words) == 0 {
+		return
 	}
+	next := "sign their requests again and apply."
+	if value.IsNull() {
+		next = "if a signer has the key of the CA, sign their requests of a kube_certificate_requests, and set signed. " +
+			rotateInstead(authorities)
+	}
+	diags.AddAttributeWarning(attributePath("signed"), "Signed certificates expire soon",
+		strings.Join(words, "; ")+".\nNext step: "+next)
+}
+
+// issuersOf returns the authorities with an external key that a certificate names as its issuer.
+func issuersOf(bundle *pki.Bundle, certificate pki.Info) []pki.Authority {
+	return slices.DeleteFunc(bundle.Externals(), func(authority pki.Authority) bool {
+		ca, err := pki.Inspect(bundle.Signing(authority))
+		return err != nil || ca.Subject != certificate.Issuer
+	})
 }
 
 // signedChanged reports whether the signed pairs differ, or may differ, between two values.

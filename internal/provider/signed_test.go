@@ -94,7 +94,8 @@ func TestCheckSigned(t *testing.T) {
 		"one more": {with("kubernetes-admin", right["etcd/peer"]), 0, nil},
 		"none": {types.ObjectNull(signedTypes), 1, []string{
 			"Signed certificates are missing",
-			`sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`,
+			`if a signer has the key, sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`,
+			"If nobody has it, rotate the CA (rotation.etcd)",
 		}},
 		"two are missing": {signedValue(t, without), 1, []string{"etcd/server (etcd CA), etcd/peer (etcd CA)\n"}},
 		"another member's": {with("etcd/server", others["etcd/server"]), 1, []string{
@@ -213,13 +214,17 @@ func TestSignedChanged(t *testing.T) {
 // TestWarnEnding checks the warning for certificates that only the user can renew.
 func TestWarnEnding(t *testing.T) {
 	here, bundle := bundles(t)
-	leaf := pki.EtcdHealthcheckClient()
-	bundle.Signed = signElsewhere(t, here, []pki.Leaf{leaf})
+	bundle.Signed = signElsewhere(t, here, []pki.Leaf{pki.EtcdHealthcheckClient(), pki.FrontProxyClient()})
 	for days, warnings := range map[int]int{1: 0, 300: 1, 400: 0} { // of a year; expired certificates are rejected
-		var diags diag.Diagnostics
-		warnExpiring(bundle, types.StringNull(), time.Now().AddDate(0, 0, days), &diags)
-		if diags.WarningsCount() != warnings {
-			t.Errorf("after %d days: %d warnings, want %d", days, diags.WarningsCount(), warnings)
+		for remedy, value := range map[string]types.Object{
+			"Next step: sign their requests again":                              signedValue(t, bundle.Signed),
+			"rotate the CA (rotation.etcd, rotation.front_proxy), as the guide": types.ObjectNull(signedTypes),
+		} {
+			var diags diag.Diagnostics
+			warnExpiring(bundle, value, types.StringNull(), time.Now().AddDate(0, 0, days), &diags)
+			if diags.WarningsCount() != warnings || warnings > 0 && !strings.Contains(text(diags), remedy) {
+				t.Errorf("after %d days: %d warnings, want %d with %q", days, diags.WarningsCount(), warnings, remedy)
+			}
 		}
 	}
 }
