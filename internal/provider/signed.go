@@ -211,7 +211,7 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 		addError(diags, attributePath("signed"), "Installed certificates not read", texts.err)
 	}
 	if texts.keys != nil {
-		texts.refuseKeyless(diags)
+		texts.refuseKeyless(bundle, leaves, diags)
 	}
 	if texts.certificates != nil {
 		addMissing(texts.missing(bundle, leaves), value.IsNull(), diags)
@@ -231,11 +231,12 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 	}
 }
 
-// refuseKeyless reports certificates without a key: the name is mistyped, or the keys belong to
-// other requests.
-func (s signed) refuseKeyless(diags *diag.Diagnostics) {
-	for _, name := range slices.Sorted(maps.Keys(s.certificates)) {
-		if _, ok := s.keys[name]; !ok {
+// refuseKeyless reports certificates that would be used (see into) and have no key: the keys belong to other requests.
+func (s signed) refuseKeyless(bundle *pki.Bundle, leaves []pki.Leaf, diags *diag.Diagnostics) {
+	for _, leaf := range leaves {
+		name := leaf.Name
+		_, supplied := s.certificates[name]
+		if _, ok := s.keys[name]; supplied && !ok && bundle.External(leaf.Authority) {
 			diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(name), "Certificate without a key",
 				fmt.Sprintf("Cause: keys contains no key for %q; it contains: %s\nUnchanged: nothing was "+
 					"changed.\nNext step: use certificates and keys of the same kube_certificate_requests, each "+

@@ -131,27 +131,37 @@ func TestCheckSigned(t *testing.T) {
 	}
 }
 
-// TestCheckSignedNames checks that a certificate without a key is detected even if its leaves
-// are unknown, and that unreadable keys are rejected.
+// TestCheckSignedNames checks that a certificate without a key is detected while it is unknown, and that unreadable
+// keys are rejected. A certificate that is not used needs no key.
 func TestCheckSignedNames(t *testing.T) {
-	_, bundle := bundles(t)
+	here, bundle := bundles(t)
+	leaves := []pki.Leaf{pki.EtcdHealthcheckClient()}
 	value := func(keys string) types.Object {
 		return types.ObjectValueMust(signedTypes, map[string]attr.Value{
-			"keys":         types.StringValue(keys),
-			"certificates": types.MapValueMust(types.StringType, map[string]attr.Value{"etcd-server": types.StringUnknown()}),
+			"keys": types.StringValue(keys),
+			"certificates": types.MapValueMust(types.StringType, map[string]attr.Value{
+				"etcd/healthcheck-client": types.StringUnknown(), "etcd-server": types.StringUnknown(),
+			}),
 		})
 	}
 	for keys, words := range map[string]string{
-		`{"etcd/server":"secret"}`: `keys contains no key for "etcd-server"; it contains: etcd/server`,
+		`{"etcd/server":"secret"}`: `keys contains no key for "etcd/healthcheck-client"; it contains: etcd/server`,
 		"secret":                   "it is not a JSON object of private keys by name",
 		`{"etcd/server":"-----BEGIN AGE ENCRYPTED FILE-----\nsecret"}`: "no identity is given to open them",
 	} {
 		var diags diag.Diagnostics
-		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), nil, types.StringNull(), time.Now(), &diags)
+		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), leaves, types.StringNull(), time.Now(),
+			&diags)
 		if output := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(output, words) ||
 			strings.Contains(output, "secret") {
 			t.Errorf("%d errors, want 1 with %q:\n%s", diags.ErrorsCount(), words, output)
 		}
+	}
+	var diags diag.Diagnostics
+	(&session{sealKnown: true}).checkSigned(t.Context(), here, value(`{"etcd/server":"secret"}`), leaves,
+		types.StringNull(), time.Now(), &diags)
+	if diags.HasError() {
+		t.Errorf("of a CA whose key is in the bundle: %s", text(diags))
 	}
 }
 
