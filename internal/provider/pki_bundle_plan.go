@@ -39,6 +39,7 @@ func (r *pkiBundleResource) ModifyPlan(
 	}
 	switch {
 	case !r.session.sealKnown || !elementsKnown(ctx, plan.Rotation) || !elementsKnown(ctx, plan.Encryption):
+		r.planStages(ctx, plan, r.session.prior(state.Bundle), &resp.Diagnostics)
 		plan.forget()
 	case req.State.Raw.IsNull():
 		r.planNew(ctx, plan, &resp.Diagnostics)
@@ -76,6 +77,7 @@ func (r *pkiBundleResource) planChange(
 	}
 	keys, known := r.keysOf(ctx, config, diags)
 	if !known || diags.HasError() {
+		r.planStages(ctx, *plan, before, diags)
 		plan.forget()
 		return
 	}
@@ -92,8 +94,33 @@ func (r *pkiBundleResource) planChange(
 		plan.Bundle = planText(state.Bundle, before, after, diags)
 	}
 	r.session.rotationEnds.planned(before, after)
-	r.warnLastStage(before, after, diags)
+	warnLastStage(before.Generations(), after.Generations(), diags)
 	warnKeysLeave(before, after, diags)
+}
+
+// planStages plans the stages of rotations alone, where the bundle is only known in the apply: a supplied CA or key is
+// not known yet.
+func (r *pkiBundleResource) planStages(
+	ctx context.Context, plan pkiBundleModel, before *pki.Bundle, diags *diag.Diagnostics,
+) {
+	if before == nil || !elementsKnown(ctx, plan.Rotation) {
+		return
+	}
+	generations := plan.generations(ctx, diags)
+	if refuseStages(before, generations, diags); diags.HasError() {
+		return
+	}
+	r.session.rotationEnds.plannedStages(before, generations, before.External(pki.Kubernetes))
+	warnLastStage(before.Generations(), generations, diags)
+}
+
+// refuseStages rejects generations to which a bundle cannot go.
+func refuseStages(before *pki.Bundle, generations map[pki.Part]int, diags *diag.Diagnostics) {
+	for part, to := range generations {
+		if err := pki.ValidateRotation(part, before.Generation(part), to); err != nil {
+			addInvalid(diags, attributePath("rotation").AtName(part.Attribute()), "Rotation not possible", err)
+		}
+	}
 }
 
 // warnKeysLeave warns of keys that the state loses, which may be nowhere else.
@@ -158,12 +185,7 @@ func (r *pkiBundleResource) turn(
 	if diags.HasError() {
 		return nil
 	}
-	for part, to := range generations {
-		if err := pki.ValidateRotation(part, before.Generation(part), to); err != nil {
-			addInvalid(diags, attributePath("rotation").AtName(part.Attribute()), "Rotation not possible", err)
-		}
-	}
-	if diags.HasError() {
+	if refuseStages(before, generations, diags); diags.HasError() {
 		return nil
 	}
 	options := plan.options(r.now())
@@ -177,10 +199,10 @@ func (r *pkiBundleResource) turn(
 		return nil
 	}
 	for _, name := range after.WithoutIssuers(supplied) {
-		diags.AddAttributeWarning(attributePath(keys.authorities()[name].attribute), "Issuers of a CA are not used", fmt.Sprintf("The bundle has "+
-			"the %s CA without issuers, as after an import from a machine. They are part of the CA, so those behind its "+
-			"certificate are not distributed.\nNext step: remove them from certificate, or rotate the CA to one with a new "+
-			"key.", name))
+		diags.AddAttributeWarning(attributePath(keys.authorities()[name].attribute), "Issuers of a CA are not used",
+			fmt.Sprintf("The bundle has the %s CA without issuers, as after an import from a machine. They are part of the "+
+				"CA, so those behind its certificate are not distributed.\nNext step: remove them from certificate, or rotate "+
+				"the CA to one with a new key.", name))
 	}
 	if after, err = after.WithKeys(supplied); err != nil {
 		addInvalid(diags, attributePath("ca"), "Invalid key of a CA", err)
@@ -241,14 +263,14 @@ func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 
 // warnLastStage warns what is rejected once the last stage of a rotation is applied, or its first one is taken back. A
 // rotation that goes back may have adopted what is withdrawn then.
-func (r *pkiBundleResource) warnLastStage(before, after *pki.Bundle, diags *diag.Diagnostics) {
+func warnLastStage(before, after map[pki.Part]int, diags *diag.Diagnostics) {
 	var lost, withdrawn []string
 	for part, words := range map[pki.Part]string{
 		pki.EtcdPart:           "client certificates of the %s etcd CA, such as those of a monitoring system",
 		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the %s Kubernetes CA",
 		pki.ServiceAccountPart: "service-account tokens signed with the %s key",
 	} {
-		switch from, to := before.Generation(part), after.Generation(part); {
+		switch from, to := before[part], after[part]; {
 		case pki.StageOf(to) != pki.Steady || from == to:
 		case to > from:
 			lost = append(lost, fmt.Sprintf(words, "previous"))

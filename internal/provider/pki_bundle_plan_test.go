@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -23,7 +26,7 @@ func TestWarnLastStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var last diag.Diagnostics
-	(&pkiBundleResource{}).warnLastStage(at[2], at[3], &last)
+	warnLastStage(at[2].Generations(), at[3].Generations(), &last)
 	for _, what := range []string{
 		"kubeconfigs and kubelets", "service-account tokens", "client certificates of the previous etcd CA",
 	} {
@@ -44,7 +47,7 @@ func TestWarnLastStage(t *testing.T) {
 		{1, 0, "Rotation withdrawn"},
 	} {
 		var diags diag.Diagnostics
-		(&pkiBundleResource{}).warnLastStage(at[c.from], at[c.to], &diags)
+		warnLastStage(at[c.from].Generations(), at[c.to].Generations(), &diags)
 		got := ""
 		if len(diags) == 1 {
 			got = diags[0].Summary()
@@ -70,6 +73,65 @@ func TestWarnKeysLeave(t *testing.T) {
 		warnKeysLeave(c.before, c.after, &diags)
 		if got := text(diags); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPlanOfUnknownCA: the plan checks the stages of a rotation although a supplied CA is not known yet.
+func TestPlanOfUnknownCA(t *testing.T) {
+	first, _ := bundles(t)
+	at := []*pki.Bundle{first}
+	for generation := 1; generation <= 2; generation++ {
+		at = append(at, rotated(t, at[generation-1], generation))
+	}
+	unknown := map[string]any{"certificate": tftypes.UnknownValue, "key_held_elsewhere": true}
+	for name, c := range map[string]struct {
+		to     int
+		also   map[string]any
+		member *pki.Bundle
+		want   string // "" is accepted
+	}{
+		"a member that has not followed": {
+			3, map[string]any{"etcd_ca": unknown}, at[0], "The plan ends a rotation that has not reached every machine",
+		},
+		"of another CA": {
+			3, map[string]any{"front_proxy_ca": unknown}, at[0], "The plan ends a rotation that has not reached every machine",
+		},
+		"unknown encryption": {
+			3, map[string]any{"encryption": tftypes.UnknownValue}, at[0],
+			"The plan ends a rotation that has not reached every machine",
+		},
+		"a member that has followed": {3, map[string]any{"etcd_ca": unknown}, at[2], ""},
+		"no end":                     {2, map[string]any{"etcd_ca": unknown}, at[2], ""},
+		"a stage is skipped":         {4, map[string]any{"etcd_ca": unknown}, at[2], "skips a stage"},
+		"unknown numbers":            {-1, nil, at[0], ""},
+	} {
+		rotation := func(etcd any) map[string]any {
+			return map[string]any{"kubernetes": 0, "etcd": etcd, "front_proxy": 0, "service_account": 0, "encryption": 0}
+		}
+		prior := with(bundleState(t, at[2]), map[string]any{"rotation": rotation(2)})
+		wanted := with(prior, c.also)
+		if wanted["rotation"] = rotation(c.to); c.to < 0 {
+			wanted["rotation"] = tftypes.UnknownValue
+		}
+		of := pkiBundleSchema()
+		kind := of.Type().TerraformType(t.Context())
+		raw := valueOf(t, kind, wanted)
+		req := resource.ModifyPlanRequest{
+			State: tfsdk.State{Schema: of, Raw: valueOf(t, kind, prior)}, Plan: tfsdk.Plan{Schema: of, Raw: raw},
+			Config: tfsdk.Config{Schema: of, Raw: raw},
+		}
+		resp := resource.ModifyPlanResponse{Plan: req.Plan}
+		r := newPKIBundleResource().(*pkiBundleResource)
+		r.session = &session{sealKnown: true}
+		r.ModifyPlan(t.Context(), req, &resp)
+		diags := resp.Diagnostics
+		if warned := strings.Contains(text(diags), "Last stage of a rotation"); warned != (c.to == 3) {
+			t.Errorf("%s: warned %t", name, warned)
+		}
+		r.session.refuseLeftBehind(c.member, `etcd member "cp1"`, []pki.Part{pki.EtcdPart}, &diags)
+		if output := text(diags); diags.HasError() != (c.want != "") || !strings.Contains(output, c.want) {
+			t.Errorf("%s: %q, want %q", name, output, c.want)
 		}
 	}
 }

@@ -26,9 +26,15 @@ type rotationEnd struct{ from, to int }
 
 // planned records what a change of a bundle ends.
 func (r *rotationEnds) planned(before, after *pki.Bundle) {
+	r.plannedStages(before, after.Generations(), after.External(pki.Kubernetes))
+}
+
+// plannedStages is planned for a bundle of which the plan knows only the generations. external reports whether the key
+// of the Kubernetes CA is elsewhere then.
+func (r *rotationEnds) plannedStages(before *pki.Bundle, generations map[pki.Part]int, external bool) {
 	ends := map[pki.Part]rotationEnd{}
 	for _, p := range pki.Parts() {
-		if from, to := before.Generation(p), after.Generation(p); from != to && pki.StageOf(to) == pki.Steady {
+		if from, to := before.Generation(p), generations[p]; from != to && pki.StageOf(to) == pki.Steady {
 			ends[p] = rotationEnd{from, to}
 		}
 	}
@@ -37,11 +43,11 @@ func (r *rotationEnds) planned(before, after *pki.Bundle) {
 	if r.parts == nil {
 		r.parts, r.external = map[string]map[pki.Part]rotationEnd{}, map[string]bool{}
 	}
-	r.parts[after.ClusterID], r.external[after.ClusterID] = ends, after.External(pki.Kubernetes)
+	r.parts[before.ClusterID], r.external[before.ClusterID] = ends, external
 	if r.turning == nil {
 		r.turning = map[string]bool{}
 	}
-	r.turning[after.ClusterID] = !maps.Equal(before.Generations(), after.Generations())
+	r.turning[before.ClusterID] = !maps.Equal(before.Generations(), generations)
 }
 
 // turns reports whether a plan moves a rotation of a cluster to another stage.
