@@ -23,6 +23,9 @@ const namespaceWait = 30 * time.Second
 type NodeBootstrap struct {
 	nodebootstrap.Settings
 	Registrar Registrar
+	// Overwrites allows to remove what others have set in kubeadm's configurations: the resource has been applied, so a
+	// plan has shown that.
+	Overwrites bool
 }
 
 // NodeBootstrapStatus is what was observed.
@@ -40,7 +43,8 @@ type existing struct {
 	current  map[string]any // nil if there is none
 	owned    bool
 	others   []string
-	unkept   error // why its fields cannot be kept
+	unkept   error    // why its fields cannot be kept
+	lost     []string // fields that adopt would keep, and others manage too
 }
 
 // ownedAlone reports whether the object exists, and nobody else manages it.
@@ -64,6 +68,9 @@ func observeObjects(ctx context.Context, api objectsAPI, s nodebootstrap.Setting
 			e.owned, e.others = nodebootstrap.Owners(current)
 			e.wanted, e.unkept = s.Adopted(object, current)
 			e.deleted = e.unwanted && (s.Adopt || e.ownedAlone())
+			if !s.Adopt && len(e.others) > 0 {
+				e.lost = s.Overwritten(object, current)
+			}
 		}
 		out = append(out, e)
 	}
@@ -144,10 +151,7 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 	if err != nil {
 		return NodeBootstrapStatus{}, untouched(err)
 	}
-	if err := mayTakeOver(current, s.Adopt); err != nil {
-		return NodeBootstrapStatus{}, err
-	}
-	if err := mayKeep(current); err != nil {
+	if err := s.mayApply(current); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
 	after, err := applyObjects(ctx, api, s.Settings, current)
@@ -201,6 +205,17 @@ func uidOf(current map[string]any) string {
 	return uid
 }
 
+// mayApply refuses what an apply may not change. Nothing has been changed then.
+func (s NodeBootstrap) mayApply(current []existing) error {
+	if err := mayTakeOver(current, s.Adopt); err != nil {
+		return err
+	}
+	if err := mayKeep(current); err != nil {
+		return err
+	}
+	return mayOverwrite(current, s.Overwrites)
+}
+
 // mayTakeOver refuses objects that exist and that the provider does not manage yet.
 func mayTakeOver(current []existing, adopt bool) error {
 	if adopt {
@@ -239,6 +254,27 @@ func mayKeep(current []existing) error {
 		Cause: strings.Join(unkept, "; "),
 		Next: "correct the ConfigMap (kubectl edit), or delete it: then the apply creates it with the provider's fields " +
 			"alone.",
+	}
+}
+
+// mayOverwrite refuses to remove what others have set in kubeadm's configurations, if no plan has shown that. The
+// provider may manage them already: a resource with adopt that was destroyed or has left the state leaves them so.
+func mayOverwrite(current []existing, overwrites bool) error {
+	var lost []string
+	for _, e := range current {
+		if len(e.lost) > 0 {
+			lost = append(lost, fmt.Sprintf("%s, managed by %s too (%s)", e.wanted.Label(), strings.Join(e.others, ", "),
+				strings.Join(e.lost, "; ")))
+		}
+	}
+	if overwrites || len(lost) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Fields of kubeadm's configuration would be removed", Attribute: "adopt", Unchanged: problem.Nothing,
+		Cause: "without adopt, the apply would overwrite what this resource does not set: " + strings.Join(lost, "; "),
+		Next: "set adopt = true, which keeps these fields. To have them removed, set adopt = false with a later apply, " +
+			"whose plan warns of that.",
 	}
 }
 

@@ -66,6 +66,15 @@ func (s *standInObjects) put(o nodebootstrap.Object, manager string) {
 	s.all[o.Label()] = object
 }
 
+// alsoManagedBy adds a manager to an object.
+func (s *standInObjects) alsoManagedBy(o nodebootstrap.Object, manager string) {
+	metadata, _ := s.all[o.Label()]["metadata"].(map[string]any)
+	fields, _ := metadata["managedFields"].([]any)
+	metadata["managedFields"] = append(fields, map[string]any{
+		"manager": manager, "fieldsV1": map[string]any{"f:data": map[string]any{}},
+	})
+}
+
 // joined returns the settings of a cluster, and its objects as the provider has applied them.
 func joined(t *testing.T) (nodebootstrap.Settings, *standInObjects, []nodebootstrap.Object) {
 	t.Helper()
@@ -185,6 +194,45 @@ func TestAdoptedConfiguration(t *testing.T) {
 	}
 	if drift := objectDrift(current); len(drift) != 2 || !strings.Contains(drift[0], "cannot be kept") {
 		t.Errorf("a text that cannot be kept is the drift %v", drift)
+	}
+}
+
+// TestAdoptedBefore: kubeadm and the provider manage kubeadm-config, as after a destroy of a resource with adopt. One
+// that is created without adopt does not remove what kubeadm has set. Only an update does, whose plan has shown that.
+func TestAdoptedBefore(t *testing.T) {
+	settings, s, objects := joined(t)
+	config := s.kubeadmHas(t, objects, "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"+
+		"kubernetesVersion: v1.35.1\netcd: {external: {caFile: /ca.crt}}\n")
+	settings.Adopt = true
+	if _, err := applyObjects(t.Context(), s, settings, observedIn(t, s, settings)); err != nil {
+		t.Fatal(err)
+	}
+	s.alsoManagedBy(config, "kubeadm")
+	settings.Adopt = false
+	current := observedIn(t, s, settings)
+	err := NodeBootstrap{Settings: settings}.mayApply(current)
+	if !problem.Untouched(err) || !strings.Contains(err.Error(), "etcd is set, but is not wanted") ||
+		!strings.Contains(err.Error(), config.Label()+", managed by kubeadm too") ||
+		strings.Contains(err.Error(), "is missing") {
+		t.Errorf("created without adopt: %v", err)
+	}
+	if err := (NodeBootstrap{Settings: settings, Overwrites: true}).mayApply(current); err != nil {
+		t.Errorf("adopt is taken back: %v", err)
+	}
+	settings.Adopt = true
+	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
+		t.Errorf("created with adopt: %v", err)
+	}
+
+	settings, s, _ = joined(t)
+	s.alsoManagedBy(config, "kubectl-label")
+	settings.Version = "1.36.4"
+	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
+		t.Errorf("another version in a text of the provider: %v", err)
+	}
+	s.put(config, nodebootstrap.FieldManager)
+	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
+		t.Errorf("fields of the provider alone: %v", err)
 	}
 }
 

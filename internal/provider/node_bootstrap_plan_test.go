@@ -128,6 +128,21 @@ func TestTokenExpiry(t *testing.T) {
 	}
 }
 
+// TestAppliedBefore: a resource that was imported has applied nothing, unless its state has adopt.
+func TestAppliedBefore(t *testing.T) {
+	for _, test := range []struct {
+		private noted
+		adopt   bool
+		want    bool
+	}{{"", false, true}, {"", true, true}, {"b", false, false}, {"b", true, true}} {
+		var diags diag.Diagnostics
+		state := nodeBootstrapModel{Adopt: types.BoolValue(test.adopt)}
+		if got := state.applied(t.Context(), test.private, &diags); got != test.want || len(diags) > 0 {
+			t.Errorf("imported from %q, adopt %t: applied %t, %v", test.private, test.adopt, got, diags)
+		}
+	}
+}
+
 // TestAdoptTakenBack: a plan warns only when adopt is taken back, because the apply removes what was kept.
 func TestAdoptTakenBack(t *testing.T) {
 	is, isNot, unknown := types.BoolValue(true), types.BoolValue(false), types.BoolUnknown()

@@ -132,6 +132,12 @@ func (m *nodeBootstrapModel) warnNotKept(state nodeBootstrapModel, diags *diag.D
 	}
 }
 
+// applied reports whether the objects are as an apply of the resource has made them, beyond drift. An import has not
+// read them, and sets no adopt.
+func (m *nodeBootstrapModel) applied(ctx context.Context, private privateState, diags *diag.Diagnostics) bool {
+	return m.Adopt.ValueBool() || clusterImported(ctx, private, diags) == ""
+}
+
 // refuseExternalCA rejects a bundle with which no worker can join.
 func refuseExternalCA(bundle *pki.Bundle, diags *diag.Diagnostics) {
 	if bundle != nil && bundle.External(pki.Kubernetes) {
@@ -209,7 +215,7 @@ func (r *nodeBootstrapResource) Create(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Create(ctx, nodeBootstrapTime)
 	resp.Diagnostics.Append(diags...)
-	if err := r.apply(ctx, &model, timeout, &resp.Diagnostics); err != nil {
+	if err := r.apply(ctx, &model, false, timeout, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, path.Root("endpoint"), "Objects for joining workers not applied", err)
 		keepPartial(ctx, resp, model, err)
 		return
@@ -221,12 +227,13 @@ func (r *nodeBootstrapResource) Create(
 
 // apply applies the objects and sets the computed values. It claims the identity of the objects for this run.
 func (r *nodeBootstrapResource) apply(
-	ctx context.Context, m *nodeBootstrapModel, timeout time.Duration, diags *diag.Diagnostics,
+	ctx context.Context, m *nodeBootstrapModel, overwrites bool, timeout time.Duration, diags *diag.Diagnostics,
 ) error {
 	s := r.spec(ctx, m, diags)
 	if diags.HasError() {
 		return nil
 	}
+	s.Overwrites = overwrites
 	m.fill(ctx, s.Bundle, diags)
 	m.Drift = noDrift()
 	ctx, cancel := operation(ctx, timeout, nodeBootstrapKind, s.Bundle.ClusterName)
@@ -297,15 +304,18 @@ func reportUnasked(diags *diag.Diagnostics, what string, err error) {
 func (r *nodeBootstrapResource) Update(
 	ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse,
 ) {
-	var model nodeBootstrapModel
+	var model, state nodeBootstrapModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := model.Timeouts.Update(ctx, nodeBootstrapTime)
 	resp.Diagnostics.Append(diags...)
-	if err := r.apply(ctx, &model, timeout, &resp.Diagnostics); err != nil {
+	overwrites := state.applied(ctx, req.Private, &resp.Diagnostics)
+	if err := r.apply(ctx, &model, overwrites, timeout, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, path.Root("endpoint"), "Objects for joining workers not applied", err)
 	}
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedCluster, nil)...)
 	}
 }
 

@@ -56,6 +56,19 @@ func (s Settings) Adopted(o Object, current map[string]any) (Object, error) {
 	return kept, nil
 }
 
+// Overwritten describes what Adopt would keep of current, and o would not: fields that kubeadm has set and the provider
+// does not.
+func (s Settings) Overwritten(o Object, current map[string]any) []string {
+	s.Adopt = true
+	kept, err := s.Adopted(o, current)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return slices.DeleteFunc(o.Differences(kept.Manifest()), func(difference string) bool {
+		return strings.HasSuffix(difference, missing)
+	})
+}
+
 // readBy returns those versions of a configuration that kubeadm of s.Version reads: since 1.37, v1beta3 is none of them
 // (kubernetes/kubernetes#136016).
 func (s Settings) readBy(versions []string) []string {

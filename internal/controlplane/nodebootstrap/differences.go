@@ -11,12 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// missing ends a difference by which something is to be added.
+const missing = " is missing"
+
 // Differences describes how an existing object differs from o, field by field; existing is nil if there is none.
 // What other managers have added beside the fields of o is no difference, and neither is another layout of the
 // YAML in a ConfigMap.
 func (o Object) Differences(existing map[string]any) []string {
 	if existing == nil {
-		return []string{o.Label() + " is missing"}
+		return []string{o.Label() + missing}
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(o.Fields)) {
@@ -81,7 +84,7 @@ func valueDifferences(name string, have, wanted any) []string {
 	}
 	switch {
 	case have == nil:
-		return []string{name + " is missing"}
+		return []string{name + missing}
 	case wanted == nil:
 		return []string{name + " is set, but is not wanted"}
 	}
