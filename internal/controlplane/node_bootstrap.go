@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +140,8 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 	if err != nil {
 		return NodeBootstrapStatus{}, untouched(err)
 	}
-	if err := r.checkNotNewer(ctx, s); err != nil {
+	unseen, err := r.checkNotNewer(ctx, s)
+	if err != nil {
 		return NodeBootstrapStatus{}, err
 	}
 	api, err := anyReady(ctx, replicas)
@@ -152,6 +154,9 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 		return NodeBootstrapStatus{}, untouched(err)
 	}
 	if err := s.mayApply(current); err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	if err := mayRaise(s.Version, current, unseen); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
 	after, err := applyObjects(ctx, api, s.Settings, current)
@@ -279,26 +284,62 @@ func mayOverwrite(current []existing, overwrites bool) error {
 }
 
 // checkNotNewer refuses a version that a replica does not run yet: kubelets that install it would be newer than
-// that replica.
-func (r *Replicas) checkNotNewer(ctx context.Context, s NodeBootstrap) error {
+// that replica. It returns the replicas whose version is unknown: mayRaise judges them.
+func (r *Replicas) checkNotNewer(ctx context.Context, s NodeBootstrap) (unseen []replicaStatus, err error) {
 	all, err := r.otherReplicas(ctx, Spec{Registrar: s.Registrar, Replica: component.Replica{Bundle: s.Bundle}})
 	if err != nil {
-		return untouched(err)
+		return nil, untouched(err)
 	}
 	wanted, err := version.ParseGeneric(s.Version)
 	if err != nil {
-		return untouched(err)
+		return nil, untouched(err)
 	}
 	for _, st := range all {
 		running, err := version.ParseGeneric(st.version)
-		if err != nil || !running.LessThan(wanted) {
-			continue // a replica whose version is unknown is not ready, and a reason to repair it
+		switch {
+		case st.absent:
+			continue
+		case err != nil:
+			unseen = append(unseen, st)
+			continue
+		case !running.LessThan(wanted):
+			continue
 		}
-		return &problem.Problem{
+		return nil, &problem.Problem{
 			Summary: "Workers would be newer than the control plane", Attribute: "version", Unchanged: problem.Nothing,
 			Cause: fmt.Sprintf("replica %s runs Kubernetes %s, which is older than %s: kubelets may not be newer than any "+
 				"API server", st.machine(), st.version, s.Version),
 			Next: "upgrade all replicas first: refer to them in depends_on, so that this resource follows.",
+		}
+	}
+	return unseen, nil
+}
+
+var errNoAPIServer = errors.New("its machine has no definition of an API server")
+
+// mayRaise refuses a higher minor than kubeadm-config has while the version of a replica is unknown: it may serve, and
+// be older. What kubeadm-config says already changes nothing for workers.
+func mayRaise(wanted string, current []existing, unseen []replicaStatus) error {
+	to, err := version.ParseGeneric(wanted)
+	if err != nil {
+		return untouched(err)
+	}
+	var reasons []string
+	for _, st := range unseen {
+		reasons = append(reasons, fmt.Sprintf("replica %s does not report its version: %v", st.machine(),
+			cmp.Or(st.unknown, errNoAPIServer)))
+	}
+	for _, e := range current {
+		has := nodebootstrap.ConfiguredVersion(e.wanted, e.current)
+		from, err := version.ParseGeneric(has)
+		if len(unseen) == 0 || err != nil || !from.LessThan(version.MajorMinor(to.Major(), to.Minor())) {
+			continue
+		}
+		return &problem.Problem{
+			Summary: "Workers may be newer than the control plane", Attribute: "version", Unchanged: problem.Nothing,
+			Cause: fmt.Sprintf("%s has the version %s, which would be raised to %s, but kubelets may not be newer than any "+
+				"API server, and %s", e.wanted.Label(), problem.Quote(has), wanted, strings.Join(reasons, "; ")),
+			Next: "bring the replica back, or destroy it if it is gone; then apply again.",
 		}
 	}
 	return nil

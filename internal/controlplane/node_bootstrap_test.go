@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -233,6 +234,37 @@ func TestAdoptedBefore(t *testing.T) {
 	s.put(config, nodebootstrap.FieldManager)
 	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
 		t.Errorf("fields of the provider alone: %v", err)
+	}
+}
+
+// TestUnknownReplicaVersion: while the version of a replica is unknown, workers get no higher minor than kubeadm-config
+// has. It may serve, even if it does not answer.
+func TestUnknownReplicaVersion(t *testing.T) {
+	s := unreachable(t)
+	replicas := NewReplicas(func(string) *host.Host { return s.Host })
+	registrar := &recordingRegistrar{members: map[string]string{"cp2": "127.0.0.1:6443"}}
+	settings, api, objects := joined(t)
+	unseen, err := replicas.checkNotNewer(t.Context(), NodeBootstrap{Settings: settings, Registrar: registrar})
+	if err != nil || len(unseen) != 1 {
+		t.Fatalf("of a machine that does not answer: %v, %v", unseen, err)
+	}
+	for _, test := range []struct {
+		has     string // the version in kubeadm-config
+		unseen  []replicaStatus
+		refused bool
+	}{
+		{"v1.35.9", unseen, true}, {"v1.35.9", nil, false}, {"v1.36.0", unseen, false}, {"v1.36.3", unseen, false},
+		{"v1.37.0", unseen, false}, {"", unseen, false},
+		{"v1.35.9", []replicaStatus{{name: "cp2", address: "10.0.0.12", unknown: errForeign, foreign: true}}, true},
+		{"v1.35.9", []replicaStatus{{name: "cp2", address: "10.0.0.12"}}, true},
+	} {
+		api.kubeadmHas(t, objects, "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: "+
+			test.has+"\n")
+		err := mayRaise(settings.Version, observedIn(t, api, settings), test.unseen)
+		if (err != nil) != test.refused || err != nil && (!problem.Untouched(err) ||
+			!strings.Contains(err.Error(), "replica cp2 (") || strings.Contains(err.Error(), "nil") || !strings.Contains(err.Error(), "v1.35.9")) {
+			t.Errorf("from %q, unknown %v: %v", test.has, test.unseen, err)
+		}
 	}
 }
 

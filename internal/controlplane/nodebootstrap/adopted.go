@@ -69,6 +69,19 @@ func (s Settings) Overwritten(o Object, current map[string]any) []string {
 	})
 }
 
+// ConfiguredVersion returns the version of Kubernetes that an existing kubeadm-config has; "" if there is none, or o is
+// another object.
+func ConfiguredVersion(o Object, current map[string]any) string {
+	data, _ := current["data"].(map[string]any)
+	text, _ := data[configurations[kubeadmConfig].key].(string)
+	var fields map[string]any
+	if o.Resource != "configmaps" || o.Name != kubeadmConfig || yaml.Unmarshal([]byte(text), &fields) != nil {
+		return ""
+	}
+	has, _ := fields["kubernetesVersion"].(string)
+	return has
+}
+
 // readBy returns those versions of a configuration that kubeadm of s.Version reads: since 1.37, v1beta3 is none of them
 // (kubernetes/kubernetes#136016).
 func (s Settings) readBy(versions []string) []string {
