@@ -185,3 +185,14 @@ func TestPendingHosts(t *testing.T) {
 	default:
 	}
 }
+
+// TestPendingHostsRestore: while hosts is unknown, a plan says nothing of what a restore would do. It asks no machine, so
+// all of them would be unreachable.
+func TestPendingHostsRestore(t *testing.T) {
+	here, _ := bundles(t)
+	restored := with(memberState(t, bundleText(t, here).ValueString()), map[string]any{
+		"restore": map[string]any{"id": "r1", "member": "cp1"},
+	})
+	p := configuredWith(t, map[string]any{"known_hosts": "", "hosts": tftypes.UnknownValue})
+	p.created(t, "kube_etcd_member", memberOutputs, restored)
+}

@@ -237,7 +237,7 @@ func (r *etcdMemberResource) planRestore(ctx context.Context, plan, before etcdM
 
 // previews reports whether a plan can ask the machines about the cluster of m.
 func (r *etcdMemberResource) previews(ctx context.Context, m etcdMemberModel) bool {
-	return r.session != nil && r.session.pool != nil && m.bundle != nil && allKnown(m.Name, m.ClientURL) &&
+	return r.session.asks() && m.bundle != nil && allKnown(m.Name, m.ClientURL) &&
 		elementsKnown(ctx, m.Peers) && !r.session.versions.hasBegun()
 }
 
