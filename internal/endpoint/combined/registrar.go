@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// undoTimeout limits the return to rotation after a refused drain, whose context may have ended.
+// undoTimeout limits the return to rotation after a refused drain or a failed registration, whose context may have
+// ended.
 const undoTimeout = time.Minute
 
 // RegistrarOfOne is the registrar of one endpoint. Its methods are those of controlplane.Registrar.
@@ -58,14 +60,15 @@ type Registrar struct {
 }
 
 // Register puts a replica into rotation at every endpoint, also after one of them fails: the others may have nobody
-// else who serves. If none has failed, it removes Replica from those that it leaves. Another replica, which returns to
-// rotation, is registered only where it is known: its certificate may not have the name of a new endpoint yet.
+// else who serves. If none has failed, it removes Replica from those that it leaves. Otherwise Replica returns to
+// rotation there. Another replica, which returns to rotation, is registered only where it is known: its certificate may
+// not have the name of a new endpoint yet.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if r.moves() && name != r.Replica {
 		return r.registerAgain(ctx, name, address)
 	}
 	if err := registerAt(ctx, r.Endpoints, name, address, nil); err != nil {
-		return err
+		return r.returnToLeft(ctx, name, err)
 	}
 	for _, e := range r.all()[len(r.Endpoints):] {
 		problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
@@ -74,6 +77,41 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		}
 	}
 	return nil
+}
+
+// returnToLeft returns Replica to rotation at the endpoints that it leaves after its registration has failed: they may
+// have nobody else, a drain included them, and no later apply returns it there before a registration succeeds. It adds
+// to the failure where the replica serves.
+func (r *Registrar) returnToLeft(ctx context.Context, name string, failure error) error {
+	left := r.counted()[len(r.Endpoints):]
+	if len(left) == 0 {
+		return failure
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	var serves, failed []string
+	for _, e := range left {
+		if err := e.Registrar.Undrain(ctx, name); err != nil {
+			failed = append(failed, e.ID+" ("+problem.Line(err.Error())+")")
+		} else {
+			serves = append(serves, e.ID)
+		}
+	}
+	p := problem.Problem{
+		Summary: "Replica " + name + " not in rotation at all endpoints", Cause: failure.Error(),
+		Next: "fix the cause and apply again",
+	}
+	if known := (*problem.Problem)(nil); errors.As(failure, &known) {
+		p = *known
+	}
+	p.Err, p.Unchanged = failure, ""
+	if len(failed) > 0 {
+		p.Cause += "; returning it to rotation failed at the endpoint " + strings.Join(failed, ", ")
+	}
+	if len(serves) > 0 {
+		p.Unchanged = "while it is ready, the replica is in rotation at the endpoint " + strings.Join(serves, ", ") + "."
+	}
+	return &p
 }
 
 // moves reports whether the endpoints of a replica change. Others have theirs until their own turn.

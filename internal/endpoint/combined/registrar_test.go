@@ -171,7 +171,37 @@ func TestReplicaLeavesAfterItIsInRotation(t *testing.T) {
 	if err := r.Register(t.Context(), "cp1", "10.0.0.11:6443"); err == nil {
 		t.Error("the failure is lost")
 	}
-	f.expect(t, "a register cp1") // still at the old endpoint
+	f.expect(t, "a register cp1", "old undrain cp1") // still at the old endpoint
+}
+
+// TestReturnedWhereItServed: a replica that was drained everywhere, and cannot be registered at its new endpoint,
+// serves at the old one, also if the apply has ended. One at which it never served is left alone.
+func TestReturnedWhereItServed(t *testing.T) {
+	f := newFixture()
+	r := f.moving()
+	r.Left = append(r.Left, Endpoint{ID: "tried", Registrar: f.b, Attempted: true})
+	f.a.refuse["register"] = &problem.Problem{Summary: "Not in rotation", Next: "set the balancer up"}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := r.Drain(ctx, "cp1"); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	f.log = nil
+	err := r.Register(ctx, "cp1", "10.0.0.11:6443")
+	f.expect(t, "a register cp1", "old undrain cp1")
+	for _, want := range []string{"Not in rotation", "set the balancer up", "in rotation at the endpoint old"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+
+	f.a.refuse["register"] = errRefused
+	f.old.refuse["undrain"] = errors.New("no answer")
+	err = r.Register(t.Context(), "cp1", "10.0.0.11:6443")
+	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "no answer") ||
+		strings.Contains(err.Error(), "in rotation at the endpoint old") {
+		t.Errorf("got %v, want both failures", err)
+	}
 }
 
 // TestRegisteredAtTheOthers: an endpoint that fails keeps no other one without the replica, and the replica leaves no
@@ -184,7 +214,7 @@ func TestRegisteredAtTheOthers(t *testing.T) {
 	if err := r.Register(t.Context(), "cp1", ""); !errors.Is(err, errRefused) {
 		t.Errorf("got %v, want the failure", err)
 	}
-	f.expect(t, "a register cp1", "b register cp1")
+	f.expect(t, "a register cp1", "b register cp1", "old undrain cp1")
 
 	gone := errors.New("b does not answer")
 	f.b.refuse["register"] = gone
@@ -192,14 +222,14 @@ func TestRegisteredAtTheOthers(t *testing.T) {
 	if !errors.Is(err, errRefused) || !errors.Is(err, gone) || !strings.Contains(err.Error(), "b does not answer") {
 		t.Errorf("got %v, want both failures", err)
 	}
-	f.expect(t, "a register cp1", "b register cp1")
+	f.expect(t, "a register cp1", "b register cp1", "old undrain cp1")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.Register(ctx, "cp1", ""); !errors.Is(err, errRefused) {
 		t.Errorf("got %v, want the failure", err)
 	}
-	f.expect(t, "a register cp1") // the apply has ended
+	f.expect(t, "a register cp1", "old undrain cp1") // the apply has ended
 
 	f.b.listed, f.b.refuse = f.a.listed, nil
 	f.a.refuse = map[string]error{"register": errRefused}
