@@ -96,11 +96,26 @@ func (s *Set) Answers(ctx context.Context) error {
 func (s *Set) checkIssuer(ctx context.Context, chain []*x509.Certificate) error {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	shown := make(chan servingCertificate, len(s.Hosts))
+	own, answered := <-s.servingChains(ctx, s.Hosts)
+	if answered && !sameCluster(own.certificates, chain) {
+		return fmt.Errorf("%w: %s shows a certificate of another issuer than %s", ErrTerminated, s.BaseURL(), own.at)
+	}
+	return nil
+}
+
+// servingChain is what the API server at host:port shows, its own certificate first.
+type servingChain struct {
+	at           string
+	certificates []*x509.Certificate
+}
+
+// servingChains returns what the API servers of targets show, as they answer, and closes the channel when all have.
+func (s *Set) servingChains(ctx context.Context, hosts map[string]string) <-chan servingChain {
+	shown := make(chan servingChain, len(hosts))
 	var all sync.WaitGroup
-	for name, address := range s.Hosts {
+	for name, address := range hosts {
 		all.Go(func() {
-			if own, ok := s.certificateOf(ctx, name, address); ok {
+			if own, ok := s.chainOf(ctx, name, address); ok {
 				shown <- own
 			}
 		})
@@ -109,35 +124,29 @@ func (s *Set) checkIssuer(ctx context.Context, chain []*x509.Certificate) error 
 		all.Wait()
 		close(shown)
 	}()
-	own, answered := <-shown
-	if answered && (len(chain) == 0 || !sameIssuer(own.certificate, chain[0])) {
-		return fmt.Errorf("%w: %s shows a certificate of another issuer than %s", ErrTerminated, s.BaseURL(), own.at)
-	}
-	return nil
+	return shown
 }
 
-// servingCertificate is what the API server at host:port shows.
-type servingCertificate struct {
-	at          string
-	certificate *x509.Certificate
-}
-
-// certificateOf returns what the API server of a target shows on its own machine, if that has the replica and answers.
-func (s *Set) certificateOf(ctx context.Context, name, address string) (own servingCertificate, ok bool) {
+// chainOf returns what the API server of a target shows on its own machine, if that has the replica and answers.
+func (s *Set) chainOf(ctx context.Context, name, address string) (own servingChain, ok bool) {
 	observed, err := s.recordedInTime(ctx, address)
-	if err != nil || observed.Name != name {
-		return servingCertificate{}, false
+	if err != nil || observed.Name != name || observed.ClusterID != s.ClusterID {
+		return servingChain{}, false
 	}
 	at := Target{Address: address, Port: observed.Port}.At()
 	chain, _ := s.machine(address).ServingChain(ctx, at) // which a server may show before it ends the handshake
-	if len(chain) == 0 {
-		return servingCertificate{}, false
-	}
-	return servingCertificate{at, chain[0]}, true
+	return servingChain{at, chain}, len(chain) > 0
 }
 
-func sameIssuer(a, b *x509.Certificate) bool {
-	return bytes.Equal(a.RawIssuer, b.RawIssuer) && bytes.Equal(a.AuthorityKeyId, b.AuthorityKeyId)
+// sameCluster reports whether the issuer of one API server's certificate is among those of the other's chain. During a
+// rotation, one of the two has a certificate of the next authority, and shows the one that the former has given to it.
+func sameCluster(a, b []*x509.Certificate) bool { return issues(a, b) || issues(b, a) }
+
+// issues reports whether the issuer of the first certificate of a chain is one of those of another chain.
+func issues(a, b []*x509.Certificate) bool {
+	return len(a) > 0 && slices.ContainsFunc(b, func(c *x509.Certificate) bool {
+		return bytes.Equal(a[0].RawIssuer, c.RawIssuer) && bytes.Equal(a[0].AuthorityKeyId, c.AuthorityKeyId)
+	})
 }
 
 // probeError is why a probe has failed. The next one may succeed.
@@ -173,31 +182,58 @@ func unlessLate(ctx context.Context, probe func() error) error {
 	}
 }
 
+// errStranger is why a target gets no requests although an API server answers at its address.
+var errStranger = errors.New("an API server of another cluster answers at its address")
+
 // probeAgain returns why an observed target is not ready by now, or nil.
 func (s *Set) probeAgain(ctx context.Context, t Target) error {
 	if t.Unreachable == nil {
 		return s.Probe(ctx, t)
 	}
-	if s.probeThroughOthers(ctx, t) == nil {
-		return nil
+	switch err := s.probeThroughOthers(ctx, t); {
+	case errors.Is(err, errStranger):
+		return fmt.Errorf("%w; %w", err, t.Unreachable)
+	case err != nil:
+		return t.Unreachable
 	}
-	return t.Unreachable
+	return nil
 }
 
 // probeThroughOthers is Probe for a machine that is not reached by SSH: its API server may
-// serve all the same.
+// serve all the same. Nobody can ask for its record, so its certificate is compared with those of the others.
 func (s *Set) probeThroughOthers(ctx context.Context, t Target) error {
 	err := errors.New("no other target can be reached")
 	for _, name := range slices.Sorted(maps.Keys(s.Hosts)) {
 		if name == t.Name {
 			continue
 		}
-		_, err = get(ctx, s.machine(s.Hosts[name]).Dial, "https://"+t.At())
+		var chain []*x509.Certificate
+		chain, err = get(ctx, s.machine(s.Hosts[name]).Dial, "https://"+t.At())
+		if err == nil {
+			return s.checkCluster(ctx, t, chain)
+		}
 		if !errors.Is(err, host.ErrUnreachable) {
 			return err
 		}
 	}
 	return err
+}
+
+// checkCluster returns an error if the API server at the address of a target, which has shown this chain, is of another
+// cluster: no other target's has a certificate of its issuer. If none of them answers, the readiness is all there is.
+func (s *Set) checkCluster(ctx context.Context, t Target, chain []*x509.Certificate) error {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	others := maps.Clone(s.Hosts)
+	delete(others, t.Name)
+	var stranger error
+	for own := range s.servingChains(ctx, others) {
+		if sameCluster(own.certificates, chain) {
+			return nil
+		}
+		stranger = fmt.Errorf("%w: its certificate has another issuer than that of %s", errStranger, own.at)
+	}
+	return stranger
 }
 
 // get requests HealthCheckPath and returns the certificates that the server has shown. They are

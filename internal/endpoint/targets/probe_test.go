@@ -1,0 +1,71 @@
+package targets
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"testing"
+)
+
+// TestSameCluster: two API servers of a cluster present certificates of one authority. During a rotation, one of two
+// presents the certificate that the older authority has given to the newer one. Clusters whose authorities have the
+// same root are different ones.
+func TestSameCluster(t *testing.T) {
+	root, former, next := newAuthority(t, "root"), newAuthority(t, "kubernetes"), newAuthority(t, "kubernetes-2")
+	other := newAuthority(t, "kubernetes")
+	by := func(signer authority, further ...*x509.Certificate) []*x509.Certificate {
+		return append([]*x509.Certificate{newAuthority(t, "kube-apiserver").by(t, signer)}, further...)
+	}
+	for name, c := range map[string]struct {
+		a, b []*x509.Certificate
+		want bool
+	}{
+		"one authority":        {by(former), by(former), true},
+		"another one":          {by(former), by(other), false},
+		"during a rotation":    {by(former), by(next, next.by(t, former)), true},
+		"intermediate":         {by(former, former.by(t, root)), by(former, former.by(t, root)), true},
+		"of the same root":     {by(former, former.by(t, root)), by(other, other.by(t, root)), false},
+		"nothing is presented": {by(former), nil, false},
+	} {
+		if sameCluster(c.a, c.b) != c.want || sameCluster(c.b, c.a) != c.want {
+			t.Errorf("%s: %t, want %t", name, !c.want, c.want)
+		}
+	}
+}
+
+// authority is a certificate with its key.
+type authority struct {
+	*x509.Certificate
+	key *ecdsa.PrivateKey
+}
+
+// newAuthority returns an authority that has signed itself.
+func newAuthority(t *testing.T, name string) authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := authority{&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+	}, key}
+	a.Certificate = a.by(t, a)
+	return a
+}
+
+// by returns the certificate with which signer signs the authority.
+func (a authority) by(t *testing.T, signer authority) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, a.Certificate, signer.Certificate, a.key.Public(), signer.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
