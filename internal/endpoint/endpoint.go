@@ -17,6 +17,11 @@ import (
 // ErrGone means that nothing of the endpoint exists any more.
 var ErrGone = errors.New("control-plane endpoint does not exist")
 
+// ErrSilent means that nothing answers by which the endpoint could be changed, and that is no machine of the cluster: a
+// name server, for example. A replica can leave such an endpoint. It is not host.ErrUnreachable, which decides what is
+// abandoned.
+var ErrSilent = errors.New("no answer")
+
 const (
 	// DefaultPort is the port of an endpoint that names none.
 	DefaultPort = 6443

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -167,7 +168,7 @@ func (r *Registrar) listing(ctx context.Context, name string) (endpoints []Endpo
 	return endpoints, unread
 }
 
-// reachable drops the error of an endpoint that is left if none of its machines can be reached. It
+// reachable drops the error of an endpoint that is left if none of its machines can be reached, or nothing answers. It
 // sends requests to a replica that still serves, at most, and its drift shows the entry. Of one that was only
 // attempted, it drops every error.
 func (e Endpoint) reachable(ctx context.Context, err error) error {
@@ -175,7 +176,8 @@ func (e Endpoint) reachable(ctx context.Context, err error) error {
 		problem.Progress(ctx, "the endpoint %s, at which a registration has failed before, keeps what it has: %v", e.ID, err)
 		return nil
 	}
-	if e.left && errors.Is(err, host.ErrUnreachable) {
+	silent := errors.Is(err, endpoint.ErrSilent) && ctx.Err() == nil
+	if e.left && (errors.Is(err, host.ErrUnreachable) || silent) {
 		problem.Progress(ctx, "the endpoint %s cannot be reached, and keeps what it has: %v", e.ID, err)
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -318,22 +319,33 @@ func TestOthersComeToANewEndpointInTheirTurn(t *testing.T) {
 	f.expect(t, "a register cp1", "b register cp1")
 }
 
+// TestUnreachableOldEndpoint: one of which nothing answers does not prevent that a replica leaves it. One that stays must
+// answer.
 func TestUnreachableOldEndpoint(t *testing.T) {
+	for _, why := range []error{host.ErrUnreachable, endpoint.ErrSilent} {
+		f := newFixture()
+		gone := fmt.Errorf("connect: %w", why)
+		f.old.refuse = map[string]error{"drain": gone, "deregister": gone}
+		r := f.moving()
+		if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
+			t.Errorf("an old endpoint that is gone prevents the move: %v", err)
+		}
+		f.a.refuse = map[string]error{"drain": gone}
+		if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, why) {
+			t.Errorf("got %v: the endpoints that stay must be reachable", err)
+		}
+		f.old.refuse = map[string]error{"drain": errRefused}
+		f.a.refuse = nil
+		if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, errRefused) {
+			t.Errorf("got %v: a refusal of the old endpoint counts", err)
+		}
+	}
 	f := newFixture()
-	gone := fmt.Errorf("connect: %w", host.ErrUnreachable)
-	f.old.refuse = map[string]error{"drain": gone, "deregister": gone}
-	r := f.moving()
-	if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
-		t.Errorf("an old endpoint that is gone prevents the move: %v", err)
-	}
-	f.a.refuse = map[string]error{"drain": gone}
-	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, host.ErrUnreachable) {
-		t.Errorf("got %v: the endpoints that stay must be reachable", err)
-	}
-	f.old.refuse = map[string]error{"drain": errRefused}
-	f.a.refuse = nil
-	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, errRefused) {
-		t.Errorf("got %v: a refusal of the old endpoint counts", err)
+	f.old.refuse = map[string]error{"drain": fmt.Errorf("%w: %w", endpoint.ErrSilent, context.Canceled)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.moving().Drain(ctx, "cp1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the apply was cancelled", err)
 	}
 }
 

@@ -122,6 +122,19 @@ func TestLastRecord(t *testing.T) {
 	}
 }
 
+// TestServerGone: what a replica that leaves the endpoint for another one gets when the name server is gone for good.
+func TestServerGone(t *testing.T) {
+	r, _ := withPrimary(t, nil, "10.0.0.11")
+	r.zone.dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
+	for what, err := range map[string]error{
+		"Drain": r.Drain(t.Context(), "cp1"), "Deregister": r.Deregister(t.Context(), "cp1"),
+	} {
+		if !errors.Is(err, endpoint.ErrSilent) || errors.Is(err, host.ErrUnreachable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestReplacedRecord: one update replaces the record, so that the name has an address at any time.
 func TestReplacedRecord(t *testing.T) {
 	r, zone := withPrimary(t, nil, "10.0.0.11")

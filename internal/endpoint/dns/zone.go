@@ -38,7 +38,7 @@ var (
 	errFamily      = errors.New("the name has records of the other address family")
 	errChanged     = errors.New("the records have changed")
 	errLastRecord  = errors.New("it is the last address of the name")
-	errUnreachable = errors.New("no answer from the name server")
+	errUnreachable = fmt.Errorf("%w from the name server", endpoint.ErrSilent)
 	errLagging     = errors.New("name servers do not have the update yet")
 )
 
