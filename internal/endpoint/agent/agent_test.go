@@ -255,3 +255,26 @@ func TestUnobservedAgent(t *testing.T) {
 		t.Errorf("its machine is not reached, and its agent may announce nothing: %v", err)
 	}
 }
+
+// TestLeftBehind: the deletion of an endpoint cleans no machine whose replica is not known, and says which it is.
+func TestLeftBehind(t *testing.T) {
+	r := &Registrar[testReport]{Set: targets.NewObserver(nil, nil).For(testRegistration()), Kind: testKind()}
+	mine := Machine[testReport]{Owner: endpoint.ReadOwner(r.Record("cp1"))}
+	other := mine
+	other.Owner.Address = "10.200.0.2"
+	seen := map[string]Machine[testReport]{
+		"cp1": mine, "cp2": {}, "cp3": other, "cp4": {Err: host.ErrUnreachable}, "cp5": mine,
+	}
+	unread := errors.New("the record is not JSON")
+	replicas := targets.Observed{
+		"cp4": {Unreachable: host.ErrUnreachable}, "cp5": {Address: "10.0.0.15", Unreachable: unread},
+	}
+	left, err := r.leftBehind(seen, replicas)
+	if !slices.Equal(left, []string{"cp1"}) || err == nil || !strings.Contains(err.Error(), "cp5 (10.0.0.15): the ") {
+		t.Errorf("left behind are %q, %v", left, err)
+	}
+	delete(seen, "cp5")
+	if _, err := r.leftBehind(seen, replicas); err != nil {
+		t.Error(err)
+	}
+}

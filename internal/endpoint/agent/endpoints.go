@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -139,7 +140,7 @@ func (e *Endpoints[S, R]) Read(ctx context.Context, s S) (endpoint.Status, error
 }
 
 // Delete refuses while replicas of the endpoint exist. wait is how long it waits for the next one to leave. Then
-// it removes what a replica has left behind whose machine could not be reached when it was deleted.
+// it removes what a replica has left behind whose machine could not be reached when it was deleted, see leftBehind.
 func (e *Endpoints[S, R]) Delete(
 	ctx context.Context, s S, wait time.Duration, superseded endpoint.Superseded,
 ) error {
@@ -151,11 +152,8 @@ func (e *Endpoints[S, R]) Delete(
 	if len(remaining) > 0 {
 		return r.InUseError(remaining)
 	}
-	seen := r.ObserveMachines(ctx)
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if m := seen[name]; m.Err != nil || !m.Owner.Exists() || m.Owner.Other(r.Registration) {
-			continue
-		}
+	left, unread := r.leftBehind(r.ObserveMachines(ctx), r.Observe(ctx))
+	for _, name := range left {
 		if err := superseded.Err(); err != nil {
 			return err
 		}
@@ -163,5 +161,30 @@ func (e *Endpoints[S, R]) Delete(
 			return err
 		}
 	}
-	return ctx.Err()
+	return errors.Join(ctx.Err(), unread)
+}
+
+// leftBehind returns the targets that have something of the endpoint, and no replica of it. One whose record of a
+// replica cannot be read may have one that serves: that is an error.
+func (r *Registrar[R]) leftBehind(seen map[string]Machine[R], replicas targets.Observed) (left []string, err error) {
+	var unread []string
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		m, t := seen[name], replicas[name]
+		switch {
+		case m.Err != nil, !m.Owner.Exists(), m.Owner.Other(r.Registration):
+		case t.Unreachable != nil:
+			unread = append(unread, name+" ("+t.Address+"): "+problem.Line(t.Unreachable.Error()))
+		default:
+			left = append(left, name)
+		}
+	}
+	if len(unread) > 0 {
+		err = &problem.Problem{
+			Summary:   "Endpoint " + r.Address + " not deleted",
+			Cause:     "these machines have an agent of it, and do not say of which replica: " + strings.Join(unread, "; "),
+			Unchanged: "their agents serve as before.",
+			Next:      "fix what keeps the record of the replica from being read, then apply again",
+		}
+	}
+	return left, err
 }

@@ -3,6 +3,7 @@ package targets
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,49 @@ func TestSupersededWait(t *testing.T) {
 		}
 		if len(remaining) > 0 && !strings.Contains(s.InUseError(remaining).Error(), "terraform state rm") {
 			t.Errorf("%s: %v", test.name, s.InUseError(remaining))
+		}
+	}
+}
+
+// TestEmptyUnobserved: an endpoint of which no target can be observed may have replicas, unless all were abandoned. One
+// that says something is enough.
+func TestEmptyUnobserved(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err == nil {
+		err = pool.Close() // no machine answers
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, unread := fmt.Errorf("dial: %w", host.ErrUnreachable), errors.New("the record is not JSON")
+	for name, c := range map[string]struct {
+		errs      map[string]error // by address
+		abandoned []string
+		want      []string // of the error
+	}{
+		"none":          {map[string]error{"10.0.0.1": lost, "10.0.0.2": lost}, nil, []string{"abandon_", `"10.0.0.2"`}},
+		"one says so":   {map[string]error{"10.0.0.1": lost}, nil, nil},
+		"one abandoned": {map[string]error{"10.0.0.1": lost, "10.0.0.2": lost}, []string{"10.0.0.1"}, []string{"dial"}},
+		"all abandoned": {map[string]error{"10.0.0.1": lost, "10.0.0.2": lost}, []string{"10.0.0.1", "10.0.0.2"}, nil},
+		"records": {map[string]error{"10.0.0.1": unread, "10.0.0.2": lost}, []string{"10.0.0.1", "10.0.0.2"}, []string{
+			"not JSON",
+		}},
+	} {
+		o := NewObserver(func(string) *host.Host { return pool.Host(host.Target{Address: "127.0.0.1"}) },
+			func(_ context.Context, address string) (Replica, error) { return Replica{}, c.errs[address] })
+		o.Abandoned = host.AbandonedAt(c.abandoned...)
+		s := o.For(endpoint.Registration{
+			Kind: endpoint.External, ClusterID: "a", Address: "10.0.0.100",
+			Hosts: map[string]string{"cp1": "10.0.0.1", "cp2": "10.0.0.2"},
+		})
+		remaining, err := s.WaitUntilEmpty(t.Context(), 0, nil)
+		if len(remaining) > 0 || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, %v", name, remaining, err)
+		}
+		for _, want := range c.want {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
 		}
 	}
 }

@@ -120,13 +120,14 @@ func (s *Set) ListedAt(_ context.Context, name string) ([]string, error) {
 
 // WaitUntilEmpty returns when no target has a replica of the endpoint any more. Otherwise it returns
 // the names of those that do, when none has left for as long as wait. It returns endpoint.ErrSuperseded as soon as a
-// Create has taken the endpoint over.
+// Create has taken the endpoint over. If no target can be observed, that is an error, unless all are abandoned.
 func (s *Set) WaitUntilEmpty(
 	ctx context.Context, wait time.Duration, superseded endpoint.Superseded,
 ) ([]string, error) {
 	since, before := time.Now(), -1
 	for {
-		remaining := s.Observe(ctx).members()
+		seen := s.Observe(ctx)
+		remaining := seen.members()
 		taken := superseded.Err()
 		switch {
 		case taken != nil:
@@ -134,7 +135,7 @@ func (s *Set) WaitUntilEmpty(
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case len(remaining) == 0:
-			return nil, nil
+			return nil, s.unobserved(seen)
 		case len(remaining) != before:
 			since, before = time.Now(), len(remaining)
 		case time.Since(since) >= wait:
@@ -144,6 +145,42 @@ func (s *Set) WaitUntilEmpty(
 		case <-ctx.Done():
 		case <-time.After(interval):
 		}
+	}
+}
+
+// unobserved returns the error of a deletion if no target can be observed: they may serve. What is abandoned does not.
+func (s *Set) unobserved(seen Observed) error {
+	var (
+		errs       []error
+		unanswered []string // addresses
+		abandoned  int
+	)
+	names := slices.Sorted(maps.Keys(seen))
+	for _, name := range names {
+		t := seen[name]
+		if t.Unreachable == nil {
+			return nil
+		}
+		if t.Abandoned {
+			abandoned++
+		}
+		if host.Unreachable(t.Unreachable) {
+			unanswered = append(unanswered, t.Address)
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", name, t.Unreachable))
+	}
+	if abandoned == len(seen) {
+		return nil
+	}
+	next := "make one of these hosts reachable and apply again"
+	if len(unanswered) > 0 {
+		next += "; or, if their machines are lost for good, " + host.AbandonRemedy(unanswered...)
+	}
+	err := errors.Join(errs...)
+	return &problem.Problem{
+		Summary: "Endpoint " + s.Address + " not deleted", Host: strings.Join(names, ", "),
+		Cause:     "no target says whether it has a replica: " + err.Error(),
+		Unchanged: problem.Nothing, Next: next, Err: err,
 	}
 }
 
