@@ -104,6 +104,7 @@ func (r *replicaResource) ModifyPlan(
 		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, nil, &resp.Diagnostics)
 		state = &replicaModel{}
 	} else {
+		plan.validateMove(ctx, *state, &resp.Diagnostics)
 		plan.planRuntime(*state, &resp.Diagnostics)
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
@@ -139,6 +140,9 @@ func (r *replicaResource) updateOn(
 	from, to := before.registration(ctx, diags), after.registration(ctx, diags)
 	if diags.HasError() {
 		return controlplane.Status{}, nil
+	}
+	if err := refuseElection(from, to); err != nil {
+		return controlplane.Status{}, err
 	}
 	if !slices.Equal(from.IDs(), to.IDs()) {
 		before := to.At(from)

@@ -14,6 +14,7 @@ package kubevip
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -104,6 +105,29 @@ func leaseName(r endpoint.Registration) string {
 		return r.KubeVIP.LeaseName
 	}
 	return HoldersOf(r.Address)
+}
+
+// CheckChange returns an error if the machines of an endpoint that both registrations have would not agree on the
+// holder of its address while one after the other follows.
+func CheckChange(before, after endpoint.Registration) error {
+	for _, was := range before.All() {
+		for _, is := range after.All() {
+			if is.Kind != endpoint.KubeVIP || is.ID() != was.ID() || is.KubeVIP == nil || was.KubeVIP == nil {
+				continue
+			}
+			switch from, to := leaseName(was), leaseName(is); {
+			case was.KubeVIP.Mode != is.KubeVIP.Mode:
+				return fmt.Errorf("kube_vip.mode of the endpoint %s is %q for its replicas, and would be %q: while one after "+
+					"the other follows, machines announce the address that another one holds", is.Address, was.KubeVIP.Mode,
+					is.KubeVIP.Mode)
+			case from != to && !announces(is):
+				return fmt.Errorf("kube_vip.lease_name of the endpoint %s is %q for its replicas, and would be %q: while one "+
+					"after the other follows, each of the two Leases has a holder, and two machines have the address", is.Address,
+					from, to)
+			}
+		}
+	}
+	return nil
 }
 
 // HeldAt returns the addresses of which a replica with this registration has one or none at a time, as their holder.
