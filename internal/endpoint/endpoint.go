@@ -181,6 +181,26 @@ func (r Registration) ValidateAdditional() error {
 	if len(r.Additional) > MaxAdditional {
 		return fmt.Errorf("there are %d additional endpoints, and at most %d are supported", len(r.Additional), MaxAdditional)
 	}
+	return r.ValidateTogether()
+}
+
+// Leaving returns the registration of a replica that moves from the endpoints of another one: until it is in rotation at
+// its own, it is at those too. Of a name that it leaves for another one, its machine has nothing by then: see package
+// dns.
+func (r Registration) Leaving(before Registration) Registration {
+	isDNS := func(each Registration) bool { return each.Kind == DNS }
+	ids, named := r.IDs(), slices.ContainsFunc(r.All(), isDNS)
+	r.Additional = slices.Clone(r.Additional)
+	for _, each := range before.All() {
+		if !slices.Contains(ids, each.ID()) && !(named && isDNS(each)) {
+			r.Additional = append(r.Additional, each)
+		}
+	}
+	return r
+}
+
+// ValidateTogether checks whether a replica can be at all endpoints of the registration at the same time.
+func (r Registration) ValidateTogether() error {
 	seen, ofKind, balancers := map[string]bool{}, map[Kind]bool{}, map[string]bool{}
 	own := map[string]bool{} // addresses that a machine of a replica has itself
 	for _, each := range r.All() {

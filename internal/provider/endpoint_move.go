@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -25,7 +26,21 @@ func (m replicaModel) validateMove(ctx context.Context, state replicaModel, diag
 	}
 	if err := refuseElection(before, after); err != nil {
 		addError(diags, path.Root("endpoint"), "", err)
+		return
 	}
+	if both := after.Leaving(before); len(both.Additional) > len(after.Additional) {
+		m.validateMeanwhile(both, diags)
+	}
+}
+
+// validateMeanwhile checks the endpoints at which a replica is while it moves: those that it leaves are the last ones.
+func (m replicaModel) validateMeanwhile(registration endpoint.Registration, diags *diag.Diagnostics) {
+	if err := registration.ValidateTogether(); err != nil {
+		addInvalid(diags, path.Root("endpoint"), "Invalid move",
+			fmt.Errorf("the replica is at its former endpoints until it is in rotation at the others: %w", err))
+		return
+	}
+	m.validatePorts(registration, diags)
 }
 
 // endpointsKnown reports whether the registrations of a replica are known.

@@ -39,6 +39,52 @@ func TestChangedElection(t *testing.T) {
 	}
 }
 
+// TestMoveInOneStep: a replica is at the endpoints that it leaves until it is in rotation at the others, so both must be
+// possible on its machine.
+func TestMoveInOneStep(t *testing.T) {
+	haproxyAt := func(address string) endpoint.Registration {
+		return endpoint.Registration{
+			Address: "10.0.0.102", Port: 6443, ClusterID: "a", DrainTimeout: time.Second,
+			Hosts: map[string]string{"lb1": address},
+		}
+	}
+	named := func(name string) endpoint.Registration {
+		return endpoint.Registration{
+			Kind: endpoint.DNS, Address: name, Port: 6443, TargetPort: 6443, ClusterID: "a", DrainTimeout: time.Second,
+			Hosts: map[string]string{"cp1": "10.0.0.11"},
+			Zone: &endpoint.Zone{
+				Name: "example.com", Server: "10.0.0.53:53", TSIGKey: "key", TTL: time.Second, CheckInterval: time.Second,
+				CheckThreshold: 1,
+			},
+		}
+	}
+	many := named("api.example.com")
+	for _, host := range []string{"1", "2", "3", "4"} {
+		further := haproxyAt("10.0.1." + host)
+		further.Address = "10.0.2." + host
+		many.Additional = append(many.Additional, further)
+	}
+	for name, c := range map[string]struct {
+		before, after endpoint.Registration
+		want          string // "" if there is none
+	}{
+		"by BGP, the same address":    {announcedFrom("10.0.0.100"), heldAt("bgp", ""), "both manage the address 10.0.0.100"},
+		"by BGP, another address":     {announcedFrom("10.0.0.101"), heldAt("bgp", ""), ""},
+		"to another one of its kind":  {announcedFrom("10.0.0.101"), announcedFrom("10.0.0.103"), "by BGP only"},
+		"from HAProxy on the machine": {haproxyAt("10.0.0.11"), announcedFrom("10.0.0.101"), "uses that port on the same"},
+		"to HAProxy on the machine":   {announcedFrom("10.0.0.101"), haproxyAt("10.0.0.11"), "uses that port on the same"},
+		"from other machines":         {haproxyAt("10.0.0.21"), announcedFrom("10.0.0.101"), ""},
+		"to another name":             {named("api.example.com"), named("api.example.org"), ""},
+		"from more than five in all":  {many, haproxyAt("10.0.0.21"), ""},
+		"nothing":                     {haproxyAt("10.0.0.11"), haproxyAt("10.0.0.11"), ""},
+		"only other balancers":        {haproxyAt("10.0.0.11"), haproxyAt("10.0.0.21"), ""},
+	} {
+		if got := plannedMove(t, c.before, c.after); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // plannedMove returns the errors of the plan for a replica that has one registration, and is to have another one.
 func plannedMove(t *testing.T, before, after endpoint.Registration) string {
 	t.Helper()

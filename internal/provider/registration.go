@@ -127,7 +127,7 @@ func (m replicaModel) additional() []types.Object { return objectsIn(m.Additiona
 
 // validateEndpoints checks the endpoints of a replica against each other, and that it is one of their targets.
 func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnostics) {
-	if !allKnown(m.Endpoint) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
+	if !m.endpointsKnown(ctx) {
 		return
 	}
 	registration := m.registration(ctx, diags)
@@ -141,6 +141,11 @@ func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnos
 		addInvalid(diags, path.Root("additional_endpoints"), "Invalid endpoints", err)
 		return
 	}
+	m.validatePorts(registration, diags)
+}
+
+// validatePorts checks that the API server and HAProxy of an endpoint do not listen at the same port of the machine.
+func (m replicaModel) validatePorts(registration endpoint.Registration, diags *diag.Diagnostics) {
 	at, why := path.Root("additional_endpoints"), "as one of the endpoints requires"
 	switch {
 	case registration.OnMachines():

@@ -319,8 +319,8 @@ func TestOthersComeToANewEndpointInTheirTurn(t *testing.T) {
 	f.expect(t, "a register cp1", "b register cp1")
 }
 
-// TestUnreachableOldEndpoint: one of which nothing answers does not prevent that a replica leaves it. One that stays must
-// answer.
+// TestUnreachableOldEndpoint: one of which nothing answers does not prevent that a replica leaves it. One that stays
+// must answer.
 func TestUnreachableOldEndpoint(t *testing.T) {
 	for _, why := range []error{host.ErrUnreachable, endpoint.ErrSilent} {
 		f := newFixture()
