@@ -60,7 +60,7 @@ func New(observer *targets.Observer, keys map[string]Key) *Endpoints {
 // Create checks that the zone can be changed and that the name belongs to nobody else. If replicas
 // serve already, their records are completed.
 func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error) {
-	status, err := e.converge(ctx, 0, s, "created")
+	status, err := e.converge(ctx, nil, 0, s, "created")
 	return status, endpoint.Adopted(err) // it changes the records of replicas only, which are in rotation
 }
 
@@ -68,12 +68,15 @@ func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error)
 // targets without a replica.
 func (e *Endpoints) Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	r := e.For(s.Registration())
+	var left map[netip.Addr]bool
 	if before.Address == s.Address {
-		if err := r.removeLeft(ctx, e.For(before.Registration())); err != nil {
+		former := e.For(before.Registration())
+		if err := r.removeLeft(ctx, former); err != nil {
 			return endpoint.Status{}, notConverged(s, "changed", "", err)
 		}
+		left = r.left(former)
 	}
-	status, err := e.converge(ctx, before.Zone.TTL, s, "changed")
+	status, err := e.converge(ctx, left, before.Zone.TTL, s, "changed")
 	if err != nil {
 		return status, err
 	}
@@ -83,15 +86,18 @@ func (e *Endpoints) Update(ctx context.Context, before, s Spec) (endpoint.Status
 	return status, nil
 }
 
-// converge makes the zone what s says. ttl is the time to live before, or 0.
-func (e *Endpoints) converge(ctx context.Context, ttl time.Duration, s Spec, what string) (endpoint.Status, error) {
+// converge makes the zone what s says. left are the addresses of former targets, and ttl is the time to live before, or
+// 0.
+func (e *Endpoints) converge(
+	ctx context.Context, left map[netip.Addr]bool, ttl time.Duration, s Spec, what string,
+) (endpoint.Status, error) {
 	r := e.For(s.Registration())
 	err := Validate(s.Registration())
 	if err == nil {
 		err = r.zone.authorized(ctx)
 	}
 	if err == nil {
-		err = r.checkOwners(ctx)
+		err = r.checkOwners(ctx, left)
 	}
 	unchanged := problem.Nothing
 	if err == nil {
@@ -110,13 +116,14 @@ func notConverged(s Spec, what, unchanged string, err error) error {
 	}
 }
 
-// checkOwners returns an error if the name has an address that belongs to no target.
-func (r *Registrar) checkOwners(ctx context.Context) error {
+// checkOwners returns an error if the name has an address that belongs to no target, and to no former one in left: what
+// removeLeft leaves there serves until its replica leaves.
+func (r *Registrar) checkOwners(ctx context.Context, left map[netip.Addr]bool) error {
 	records, err := r.zone.records(ctx)
 	if err != nil {
 		return err
 	}
-	strangers := r.strangers(records)
+	strangers := slices.DeleteFunc(r.strangers(records), func(a netip.Addr) bool { return left[a] })
 	if len(strangers) == 0 {
 		return nil
 	}
@@ -232,11 +239,17 @@ func (r *Registrar) staleAddresses(
 	return stale, serving
 }
 
+// left returns the addresses of the targets that only a former registrar of the same name has.
+func (r *Registrar) left(former *Registrar) map[netip.Addr]bool {
+	left, own := former.targetAddresses(), r.targetAddresses()
+	maps.DeleteFunc(left, func(a netip.Addr, _ bool) bool { return own[a] })
+	return left
+}
+
 // removeLeft removes the records of the targets that only the former registrar of the same name has, and on which no
 // API server is ready. A replica that could not be asked, or was the last one, has left its record there.
 func (r *Registrar) removeLeft(ctx context.Context, former *Registrar) error {
-	left := former.targetAddresses()
-	maps.DeleteFunc(left, func(a netip.Addr, _ bool) bool { return r.targetAddresses()[a] })
+	left := r.left(former)
 	records, err := r.zone.records(ctx)
 	if err != nil || !slices.ContainsFunc(records.Addresses, func(a netip.Addr) bool { return left[a] }) {
 		return err

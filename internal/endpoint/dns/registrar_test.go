@@ -165,6 +165,26 @@ func TestRemoveLeft(t *testing.T) {
 	}
 }
 
+// TestFormerTargetServes: a replica that is replaced serves until the new one does, and its address may be no target any
+// more. An address of nobody's is refused.
+func TestFormerTargetServes(t *testing.T) {
+	former, _ := withPrimary(t, nil, "10.0.0.11", "10.0.0.13")
+	set := *former.Set
+	set.Hosts = map[string]string{"cp3": "10.0.0.13"}
+	now := *former
+	now.Set = &set
+	if err := now.checkOwners(t.Context(), now.left(former)); err != nil {
+		t.Error(err)
+	}
+	if err := now.checkOwners(t.Context(), nil); !errors.Is(err, errStrangers) {
+		t.Errorf("a new endpoint gets %v", err)
+	}
+	former.Hosts = map[string]string{"cp2": "10.0.0.12"}
+	if err := now.checkOwners(t.Context(), now.left(former)); !errors.Is(err, errStrangers) {
+		t.Errorf("the address of nobody gives %v", err)
+	}
+}
+
 // TestFromAnotherZone: a replica whose clients have its address from another zone is not restarted. Other settings of
 // the zone change nothing for clients.
 func TestFromAnotherZone(t *testing.T) {
