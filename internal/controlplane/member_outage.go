@@ -69,7 +69,8 @@ func (o *Outage) Begins(ctx context.Context) error {
 	return stopForReturn(lock.context(ctx), *s)
 }
 
-// refuseForeign returns an error if an API server that is not taken over serves. One whose readiness is unknown is not known to serve.
+// refuseForeign returns an error if an API server that is not taken over serves. One whose readiness is unknown is not
+// known to serve.
 func refuseForeign(ctx context.Context, s Spec) error {
 	if serving, err := checkServing(ctx, s); err != nil || !serving {
 		return nil //nolint:nilerr // see above

@@ -253,16 +253,21 @@ func TestUnknownReplicaVersion(t *testing.T) {
 		unseen  []replicaStatus
 		refused bool
 	}{
-		{"v1.35.9", unseen, true}, {"v1.35.9", nil, false}, {"v1.36.0", unseen, false}, {"v1.36.3", unseen, false},
-		{"v1.37.0", unseen, false}, {"", unseen, false},
+		{"v1.35.9", unseen, true},
+		{"v1.35.9", nil, false},
+		{"v1.36.0", unseen, false},
+		{"v1.36.3", unseen, false},
+		{"v1.37.0", unseen, false},
+		{"", unseen, false},
 		{"v1.35.9", []replicaStatus{{name: "cp2", address: "10.0.0.12", unknown: errForeign, foreign: true}}, true},
 		{"v1.35.9", []replicaStatus{{name: "cp2", address: "10.0.0.12"}}, true},
 	} {
-		api.kubeadmHas(t, objects, "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: "+
-			test.has+"\n")
+		api.kubeadmHas(t, objects, "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"+
+			"kubernetesVersion: "+test.has+"\n")
 		err := mayRaise(settings.Version, observedIn(t, api, settings), test.unseen)
 		if (err != nil) != test.refused || err != nil && (!problem.Untouched(err) ||
-			!strings.Contains(err.Error(), "replica cp2 (") || strings.Contains(err.Error(), "nil") || !strings.Contains(err.Error(), "v1.35.9")) {
+			!strings.Contains(err.Error(), "replica cp2 (") || strings.Contains(err.Error(), "nil") ||
+			!strings.Contains(err.Error(), "v1.35.9")) {
 			t.Errorf("from %q, unknown %v: %v", test.has, test.unseen, err)
 		}
 	}

@@ -75,7 +75,8 @@ func TestForeignReplicaOnMember(t *testing.T) {
 		},
 		"has ended": {manifest, "EXITED", 0},
 		"with another container": {
-			strings.Replace(manifest, "  containers:\n", "  containers:\n  - name: kms\n    image: kms:v1\n", 1), "RUNNING", 6443,
+			strings.Replace(manifest, "  containers:\n", "  containers:\n  - name: kms\n    image: kms:v1\n", 1), "RUNNING",
+			6443,
 		},
 		"of an unknown form": {"", "RUNNING", 6443},
 	} {

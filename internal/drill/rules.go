@@ -16,8 +16,8 @@ import (
 // mostDifferences limits the differences that a message lists.
 const mostDifferences = 5
 
-// restoredFrom is the least revision of a cluster that was restored: a restore lets the revision grow to the milliseconds
-// since 1970 (machine.BumpAutomatically), which no other cluster reaches.
+// restoredFrom is the least revision of a cluster that was restored: a restore lets the revision grow to the
+// milliseconds since 1970 (machine.BumpAutomatically), which no other cluster reaches.
 const restoredFrom = int64(1e12)
 
 // differences compares the objects of a snapshot with those of the live cluster, by resource. It returns
@@ -66,8 +66,8 @@ func newestOf(live map[string]client.Count) int64 {
 	return newest
 }
 
-// restoredSince reports whether the live cluster was restored after a snapshot of that revision was saved. The revisions
-// of the two say nothing then of how much was written between them.
+// restoredSince reports whether the live cluster was restored after a snapshot of that revision was saved. The
+// revisions of the two say nothing then of how much was written between them.
 func restoredSince(revision int64, live map[string]client.Count) bool {
 	return revision < restoredFrom && newestOf(live) >= restoredFrom
 }

@@ -184,15 +184,15 @@ func (r Registration) ValidateAdditional() error {
 	return r.ValidateTogether()
 }
 
-// Leaving returns the registration of a replica that moves from the endpoints of another one: until it is in rotation at
-// its own, it is at those too. Of a name that it leaves for another one, its machine has nothing by then: see package
-// dns.
+// Leaving returns the registration of a replica that moves from the endpoints of another one: until it is in rotation
+// at its own, it is at those too. Of a name that it leaves for another one, its machine has nothing by then: see
+// package dns.
 func (r Registration) Leaving(before Registration) Registration {
 	isDNS := func(each Registration) bool { return each.Kind == DNS }
 	ids, named := r.IDs(), slices.ContainsFunc(r.All(), isDNS)
 	r.Additional = slices.Clone(r.Additional)
 	for _, each := range before.All() {
-		if !slices.Contains(ids, each.ID()) && !(named && isDNS(each)) {
+		if !slices.Contains(ids, each.ID()) && (!named || !isDNS(each)) {
 			r.Additional = append(r.Additional, each)
 		}
 	}

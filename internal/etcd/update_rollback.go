@@ -95,8 +95,8 @@ func (c *updating) notStartedAnew(ctx context.Context, cause error) error {
 	err := c.cl.notServing(ctx, c.s, cause)
 	var p *problem.Problem
 	if errors.As(err, &p) {
-		p.Next += "; to start it as it was, copy the manifest of kubeadm, which is kept in " + machine.KeptManifest + ", to " +
-			machine.ManifestPath
+		p.Next += "; to start it as it was, copy the manifest of kubeadm, which is kept in " + machine.KeptManifest +
+			", to " + machine.ManifestPath
 	}
 	return err
 }

@@ -81,8 +81,8 @@ func TestUnstartedChangeStays(t *testing.T) {
 	}
 }
 
-// TestUnstartedAfterCutOff: a run was cut off after it had written the unit, and before the restart. What is there is no
-// unit to return to, and the other members are not given the same one.
+// TestUnstartedAfterCutOff: a run was cut off after it had written the unit, and before the restart. What is there is
+// no unit to return to, and the other members are not given the same one.
 func TestUnstartedAfterCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

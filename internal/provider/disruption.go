@@ -195,7 +195,8 @@ func (g *group) checkPeers(diags *diag.Diagnostics) {
 		delete(g.joins, id) // one error is enough
 		diags.AddAttributeError(path.Root("peers"), "The plan creates an etcd member beside its cluster",
 			fmt.Sprintf("Cause: peers of %s names none of the members of the same bundle that serve: %s.\nUnchanged: nothing "+
-				"was changed.\nNext step: name all members in peers; for another cluster, use another kube_pki_bundle.", id,
+				"was changed.\nNext step: name all members in peers, with the addresses that they have now; a member that moves "+
+				"is moved by an apply before. For another cluster, use another kube_pki_bundle.", id,
 				strings.Join(slices.Sorted(maps.Keys(g.serving)), ", ")))
 	}
 }

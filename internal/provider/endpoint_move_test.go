@@ -39,8 +39,8 @@ func TestChangedElection(t *testing.T) {
 	}
 }
 
-// TestMoveInOneStep: a replica is at the endpoints that it leaves until it is in rotation at the others, so both must be
-// possible on its machine.
+// TestMoveInOneStep: a replica is at the endpoints that it leaves until it is in rotation at the others, so both must
+// be possible on its machine.
 func TestMoveInOneStep(t *testing.T) {
 	haproxyAt := func(address string) endpoint.Registration {
 		return endpoint.Registration{

@@ -186,8 +186,8 @@ func TestPendingHosts(t *testing.T) {
 	}
 }
 
-// TestPendingHostsRestore: while hosts is unknown, a plan says nothing of what a restore would do. It asks no machine, so
-// all of them would be unreachable.
+// TestPendingHostsRestore: while hosts is unknown, a plan says nothing of what a restore would do. It asks no machine,
+// so all of them would be unreachable.
 func TestPendingHostsRestore(t *testing.T) {
 	here, _ := bundles(t)
 	restored := with(memberState(t, bundleText(t, here).ValueString()), map[string]any{

@@ -98,7 +98,9 @@ func TestPlanOfUnknownCA(t *testing.T) {
 			3, map[string]any{"front_proxy_ca": unknown}, at[0], "The plan ends a rotation that has not reached every machine",
 		},
 		"unknown encryption": {
-			3, map[string]any{"encryption": tftypes.UnknownValue}, at[0],
+			3,
+			map[string]any{"encryption": tftypes.UnknownValue},
+			at[0],
 			"The plan ends a rotation that has not reached every machine",
 		},
 		"a member that has followed": {3, map[string]any{"etcd_ca": unknown}, at[2], ""},

@@ -110,7 +110,9 @@ func TestAnnouncementOfReplicas(t *testing.T) {
 		want          string
 	}{
 		"kube-vip": {
-			"endpoint", values{"kube_vip": vip}, values{"kube_vip": with(vip, "sha256", "2")},
+			"endpoint",
+			values{"kube_vip": vip},
+			values{"kube_vip": with(vip, "sha256", "2")},
 			"registration kube_vip.sha256 (connections may end)",
 		},
 		"sessions": {"endpoint", values{"bgp": bgp}, values{"bgp": with(bgp, "asn", 2)}, "bgp.asn (connections may end)"},
@@ -118,16 +120,21 @@ func TestAnnouncementOfReplicas(t *testing.T) {
 			"endpoint", values{"bgp": bgp}, values{"bgp": with(bgp, "propagation_time", "2s")}, "(nothing restarts)",
 		},
 		"a time of kube-vip": {
-			"endpoint", values{"bgp": bgp, "kube_vip": vip},
-			values{"bgp": with(bgp, "propagation_time", "2s"), "kube_vip": vip}, "bgp.propagation_time (connections may end)",
+			"endpoint",
+			values{"bgp": bgp, "kube_vip": vip},
+			values{"bgp": with(bgp, "propagation_time", "2s"), "kube_vip": vip},
+			"bgp.propagation_time (connections may end)",
 		},
 		"an external one, and kube-vip": {
-			"endpoint", values{"kube_vip": vip, "detection_time": "3s"},
+			"endpoint",
+			values{"kube_vip": vip, "detection_time": "3s"},
 			values{"kube_vip": with(vip, "sha256", "2"), "detection_time": "9s"},
 			"(restarts only if needed, connections may end)",
 		},
 		"an additional one": {
-			"additional_endpoints", []any{values{"kube_vip": vip}}, []any{values{"kube_vip": with(vip, "sha256", "2")}},
+			"additional_endpoints",
+			[]any{values{"kube_vip": vip}},
+			[]any{values{"kube_vip": with(vip, "sha256", "2")}},
 			"additional endpoints (restarts only if needed, connections may end)",
 		},
 		"one more": {

@@ -44,16 +44,21 @@ func TestMachineStays(t *testing.T) {
 		},
 		"a snapshot": {member3, map[string][2]any{"maintenance": {nil, values{"snapshot": "a"}}}, false, member},
 		"a defragmentation": {
-			member3, map[string][2]any{"maintenance": {values{"defragment": "a"}, values{"defragment": "b"}}, "pki": {"a", "b"}},
+			member3,
+			map[string][2]any{"maintenance": {values{"defragment": "a"}, values{"defragment": "b"}}, "pki": {"a", "b"}},
 			false, members,
 		},
 		"how long": {
-			replica1, map[string][2]any{"maintenance": {values{"drain": "a"}, values{"drain": "a", "hold": "9m"}}}, false,
+			replica1,
+			map[string][2]any{"maintenance": {values{"drain": "a"}, values{"drain": "a", "hold": "9m"}}},
+			false,
 			replica,
 		},
 		"a drain": {replica1, map[string][2]any{"maintenance": {nil, values{"drain": "a"}}}, false, replicas},
 		"both": {
-			replica1, map[string][2]any{"maintenance": {values{"drain": "a"}, nil}, "extra_args": {nil, values{}}}, true,
+			replica1,
+			map[string][2]any{"maintenance": {values{"drain": "a"}, nil}, "extra_args": {nil, values{}}},
+			true,
 			replicas,
 		},
 	} {

@@ -22,11 +22,15 @@ func TestRestore(t *testing.T) {
 	}{
 		"a snapshot": {"nothing", nil, values{"id": "1", "snapshot": "/a`b.db"}, "the snapshot `` /a`b.db ``", later},
 		"again": {
-			"nothing", values{"id": "1"}, values{"id": "2", "file": "/x"},
+			"nothing",
+			values{"id": "1"},
+			values{"id": "2", "file": "/x"},
 			"the snapshot `/x` on the computer that runs Terraform", later,
 		},
 		"a survivor": {
-			"nothing", nil, values{"id": "1", "member": "cp2"}, "the data of member `cp2`",
+			"nothing", nil,
+			values{"id": "1", "member": "cp2"},
+			"the data of member `cp2`",
 			"what that member does not have is lost.",
 		},
 		"a bucket": {

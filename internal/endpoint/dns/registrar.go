@@ -253,8 +253,8 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 func (r *Registrar) servesFormer(name string) error {
 	return &problem.Problem{
 		Summary: "Replica " + name + " not drained at endpoint " + r.Address,
-		Cause: "its API server is to be restarted, and the records of the endpoint move in the same apply: clients use those " +
-			"in the zone " + r.former + ", which send requests to it until then",
+		Cause: "its API server is to be restarted, and the records of the endpoint move in the same apply: clients use " +
+			"those in the zone " + r.former + ", which send requests to it until then",
 		Unchanged: "the replica serves as before.",
 		Next: "apply the endpoint with its former server and zone, and with everything else, then move the records in an " +
 			"apply of their own",

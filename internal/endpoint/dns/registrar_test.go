@@ -165,8 +165,8 @@ func TestRemoveLeft(t *testing.T) {
 	}
 }
 
-// TestFormerTargetServes: a replica that is replaced serves until the new one does, and its address may be no target any
-// more. An address of nobody's is refused.
+// TestFormerTargetServes: a replica that is replaced serves until the new one does, and its address may be no target
+// any more. An address of nobody's is refused.
 func TestFormerTargetServes(t *testing.T) {
 	former, _ := withPrimary(t, nil, "10.0.0.11", "10.0.0.13")
 	set := *former.Set

@@ -25,9 +25,9 @@ type listedMember struct {
 	Learner    bool     `json:"isLearner"`
 }
 
-// PeerMembers returns the member list that the member at an address has in memory, as it tells its peers. A member that
-// was started without a quorum answers no client, and answers this. It is no proof of a quorum. The ID of the cluster is
-// not part of it.
+// PeerMembers returns the member list that the member at an address has in memory, as it tells its peers. A member
+// that was started without a quorum answers no client, and answers this. It is no proof of a quorum. The ID of the
+// cluster is not part of it.
 func (c *Clients) PeerMembers(ctx context.Context, address string) (membership.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
 	defer cancel()

@@ -47,8 +47,8 @@ func (f *Observed) interpretInherited() {
 	}
 }
 
-// KeptManifest is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran from
-// it when it left the kubelet.
+// KeptManifest is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran
+// from it when it left the kubelet.
 var (
 	KeptManifest = path.Join(layout.Inherited, path.Base(ManifestPath))
 	returnsPath  = path.Join(layout.Inherited, "."+layout.Product+".returns")

@@ -151,8 +151,8 @@ func (s Spec) volumeDrift(f Observed) []string {
 	return words
 }
 
-// VolumeRemedy returns what to do about a file system that an update cannot repair, or has left smaller than its device;
-// "" if there is nothing to do.
+// VolumeRemedy returns what to do about a file system that an update cannot repair, or has left smaller than its
+// device; "" if there is nothing to do.
 func (s Spec) VolumeRemedy(f Observed) string {
 	o := f.Volume
 	switch {

@@ -106,8 +106,8 @@ func TestIdentityIsReadBack(t *testing.T) {
 func TestRead(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString(identity(here, Member).Content())
 	o := Read("calendar\nvolume at 8:16 rw,noatime\nvolume device /dev/sdb\nvolume number 8:16\nvolume size 1000\n" +
-		"volume kind ext4\nvolume uuid d0e4ab54-bc59-43d3-93f5-d30cc7d908ad\nvolume damaged\nvolume readable\nvolume identity " + encoded +
-		"\nvolume used 900\n")
+		"volume kind ext4\nvolume uuid d0e4ab54-bc59-43d3-93f5-d30cc7d908ad\nvolume damaged\nvolume readable\n" +
+		"volume identity " + encoded + "\nvolume used 900\n")
 	if !o.InPlace() || o.ReadOnly || o.Size != 1000 || o.Used != 900 || o.Kind != Ext4 || !o.Readable || !o.Damaged ||
 		o.Identity == nil || o.Identity.MemberID != "b" || o.UUID == "" {
 		t.Errorf("%+v", o)
