@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -49,8 +48,8 @@ func (cl *cluster) unasked(ctx context.Context, s observation) string {
 
 // allowForwarding is the next step for members that cannot be asked because sshd on their machines forbids it.
 func allowForwarding(where string) string {
-	return "allow TCP forwarding to " + release.MetricsAddress + " and to ports 2379 and " + client.PeerPort +
-		" of the machine in sshd on " + where +
+	return "allow TCP forwarding to " + release.MetricsAddress + " and to ports 2379 and 2380 of the machine in sshd on " +
+		where +
 		" (AllowTcpForwarding, PermitOpen), then apply again"
 }
 

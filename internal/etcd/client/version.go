@@ -74,7 +74,7 @@ type Answer struct {
 func (c *Clients) Ask(ctx context.Context, address, page string) Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
 	defer cancel()
-	response, err := c.request(ctx, address, page)
+	response, err := c.request(ctx, address, membership.ClientURL(address)+page)
 	if err != nil {
 		return Answer{Err: err}
 	}
@@ -85,9 +85,14 @@ func (c *Clients) Ask(ctx context.Context, address, page string) Answer {
 // GetHTTP reads a page that one member serves next to its API. The page is limited to most
 // bytes.
 func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64) ([]byte, error) {
+	return c.get(ctx, address, membership.ClientURL(address)+page, most)
+}
+
+// get reads what the member at an address serves at a URL.
+func (c *Clients) get(ctx context.Context, address, url string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
 	defer cancel()
-	response, err := c.request(ctx, address, page)
+	response, err := c.request(ctx, address, url)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +103,9 @@ func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64)
 	return io.ReadAll(io.LimitReader(response.Body, most))
 }
 
-// request sends a request for a page. The caller closes the body of the response.
-func (c *Clients) request(ctx context.Context, address, page string) (*http.Response, error) {
+// request sends a request to the member at an address. The caller closes the body of the response. A redirection is not
+// followed.
+func (c *Clients) request(ctx context.Context, address, url string) (*http.Response, error) {
 	config := c.TLS.Clone()
 	config.ServerName = address
 	transport := &http.Transport{
@@ -107,7 +113,7 @@ func (c *Clients) request(ctx context.Context, address, page string) (*http.Resp
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) },
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, membership.ClientURL(address)+page, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
