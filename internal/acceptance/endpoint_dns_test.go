@@ -79,7 +79,7 @@ func (n nameServers) write(t *testing.T, w *workspace.Workspace, change map[stri
 const curlScript = `rm -f /run/curl.log
 systemd-run --quiet --unit=curl-loop sh -c 'while :; do
   curl -s -k -o /dev/null -w "%%{http_code} %%{errormsg}\n" --max-time 10 https://%s:6443/readyz >>/run/curl.log
-  sleep 0.1
+  sleep 0.5
 done'`
 
 // TestDNSEndpoint is the life of a control plane at a name of BIND, with clients that cache.

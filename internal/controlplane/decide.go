@@ -47,6 +47,7 @@ type changes struct {
 	keepsFiles bool
 	// filesList is written once the change is complete; nil if the list needs no change then.
 	filesList *machine.WrittenFiles
+	record    machine.Record // as in files
 }
 
 // setModes returns the script that gives files their modes.
@@ -139,7 +140,7 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	files = append(files, record.File())
 	d := changes{
 		files: files, remove: remove, restart: restarts(s, f, after), returns: returning, konnectivity: later, timers: timers,
-		modes: f.Narrowed(s),
+		modes: f.Narrowed(s), record: record,
 	}
 	if err := decideConfigFiles(s, f, &d); err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)

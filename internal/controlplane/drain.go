@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -235,7 +234,7 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 	}
 	b := StackedMember{
 		Host: r.machine(at), Bundle: s.Bundle,
-		Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil },
+		Registrar: func(Recorded) (Registrar, error) { return s.Registrar, nil },
 	}
 	other, state, err := b.replica(ctx)
 	if err == nil && state.absent && forget {

@@ -112,6 +112,7 @@ type Recorded struct {
 	Name         string
 	Port         int
 	Registration json.RawMessage // the registration it was created with
+	Leaves       json.RawMessage // the registration that it leaves, see component.Replica
 	Etcd         []string        // client URLs
 	Foreign      bool            // there is no record, and machine.ForeignAPIServer
 }
@@ -129,10 +130,14 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 		}
 		return foreign(facts), nil
 	}
+	return recordedIn(observed), err
+}
+
+// recordedIn returns what others than the replica itself need of its record.
+func recordedIn(r machine.Record) Recorded {
 	return Recorded{
-		ClusterID: observed.ClusterID, Name: observed.Name, Port: observed.Port, Registration: observed.Endpoint,
-		Etcd: observed.Etcd,
-	}, err
+		ClusterID: r.ClusterID, Name: r.Name, Port: r.Port, Registration: r.Endpoint, Leaves: r.Leaves, Etcd: r.Etcd,
+	}
 }
 
 // foreign returns what is known of an API server without a record: the cluster that an import would give it.

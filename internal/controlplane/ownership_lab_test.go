@@ -74,7 +74,7 @@ func (st *stage) refusesAfterHardening() {
 	}
 	outage := st.replicas.Outage(StackedMember{
 		Host: s.Host, Bundle: s.Bundle, EtcdURL: s.EtcdURLs[0],
-		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
+		Registrar: func(Recorded) (Registrar, error) { return st.registrar, nil },
 	})
 	end := outage.Open()
 	if err := outage.Begins(st.ctx); !problem.Untouched(err) ||
@@ -92,7 +92,7 @@ func (st *stage) refusesAfterHardening() {
 func (st *stage) yieldsToItsMember() {
 	member := StackedMember{
 		Host: st.spec.Host, Bundle: st.spec.Bundle, EtcdURL: st.spec.EtcdURLs[0],
-		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
+		Registrar: func(Recorded) (Registrar, error) { return st.registrar, nil },
 	}
 	cp2 := st.spec
 	cp2.Name = "cp2"

@@ -3,7 +3,6 @@ package controlplane
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -28,8 +27,8 @@ type StackedMember struct {
 	Host    *host.Host
 	Bundle  *pki.Bundle
 	EtcdURL string // of the member
-	// Registrar returns the registrar for a Replica.Registration.
-	Registrar func(registration json.RawMessage) (Registrar, error)
+	// Registrar returns the registrar of the replica that a machine has recorded.
+	Registrar func(recorded Recorded) (Registrar, error)
 }
 
 // startAndRegister starts the named components as they ran before, waits until the replica is ready, and
@@ -155,7 +154,7 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	_, pod := facts.Files[machine.EtcdManifest] // the kubelet runs the member
 	state.orphan = allOnMachine(r.Etcd, b.Host.Address()) && !pod &&
 		!machine.ProcessExists(facts.Units[machine.EtcdUnitName])
-	registrar, err := b.Registrar(r.Endpoint)
+	registrar, err := b.Registrar(recordedIn(r))
 	if err != nil {
 		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", machine.RecordPath, b.Host.Address(), err)
 	}

@@ -532,7 +532,7 @@ func (p *podStage) moves() {
 func (p *podStage) pauses() {
 	outage := p.replicas.Outage(StackedMember{
 		Host: p.spec.Host, Bundle: p.spec.Bundle, EtcdURL: p.spec.EtcdURLs[0],
-		Registrar: func(json.RawMessage) (Registrar, error) { return p.registrar, nil },
+		Registrar: func(Recorded) (Registrar, error) { return p.registrar, nil },
 	})
 	end := outage.Open()
 	defer end()
@@ -564,7 +564,7 @@ func (p *podStage) cutsPower() {
 func (p *podStage) bootsPaused() {
 	member := StackedMember{
 		Host: p.spec.Host, Bundle: p.spec.Bundle, EtcdURL: p.spec.EtcdURLs[0],
-		Registrar: func(json.RawMessage) (Registrar, error) { return p.registrar, nil },
+		Registrar: func(Recorded) (Registrar, error) { return p.registrar, nil },
 	}
 	another := p.spec
 	another.Name = "cp2"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -144,7 +145,11 @@ func (r *Replicas) reregister(ctx context.Context, s Spec, f machine.Observed) (
 		return Status{}, err
 	}
 	defer lock.end()
-	return register(lock.context(ctx), s)
+	status, err := register(lock.context(ctx), s)
+	if err == nil {
+		err = recordArrival(ctx, s, f.Record)
+	}
+	return status, err
 }
 
 // applyOrRollBack applies d under the lock, and rolls back if the replica does not become
@@ -174,7 +179,24 @@ func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Stat
 			return Status{}, err
 		}
 	}
-	return enterRotation(ctx, s, d.agents)
+	status, err := enterRotation(ctx, s, d.agents)
+	if err == nil {
+		err = recordArrival(ctx, s, d.record)
+	}
+	return status, err
+}
+
+// recordArrival removes from a replica's record the endpoints that it has left, once it is registered at the others.
+// Until then, an Outage takes it out of rotation at all of them.
+func recordArrival(ctx context.Context, s Spec, record machine.Record) error {
+	if len(record.Leaves) == 0 {
+		return nil
+	}
+	record.Leaves = nil
+	if _, err := s.Host.Apply(ctx, host.Change{Files: []host.File{record.File()}}); err != nil {
+		return fmt.Errorf("complete the record of replica %s: %w", s.Machine(), err)
+	}
+	return nil
 }
 
 // withoutRollback adds to a failure why no rollback was possible.

@@ -109,6 +109,9 @@ type Zone struct {
 	InstallPackages bool          `json:"install_packages"` // may install nsupdate and dig on the machines
 }
 
+// SameRecords reports whether both have their records in the same zone of the same server.
+func (z Zone) SameRecords(other Zone) bool { return z.Server == other.Server && z.Name == other.Name }
+
 // Key identifies equal registrations.
 func (r Registration) Key() string {
 	text, _ := json.Marshal(r) // strings, numbers and a map of strings always encode

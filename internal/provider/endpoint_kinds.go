@@ -86,6 +86,19 @@ func (r registrars) singleFrom(before, after endpoint.Registration) registrar {
 	return r.single(after)
 }
 
+// movesRotation reports whether a replica that has the registration before comes to other endpoints, or its records to
+// another server or zone.
+func movesRotation(before, after endpoint.Registration) bool {
+	if !slices.Equal(before.IDs(), after.IDs()) {
+		return true
+	}
+	return slices.ContainsFunc(before.All(), func(was endpoint.Registration) bool {
+		return slices.ContainsFunc(after.All(), func(to endpoint.Registration) bool {
+			return was.ID() == to.ID() && was.Zone != nil && to.Zone != nil && !was.Zone.SameRecords(*to.Zone)
+		})
+	})
+}
+
 // moving is a replica whose endpoints change.
 type moving struct {
 	replica   string
@@ -179,23 +192,49 @@ func (h endpointHealth) Registered(replica string) bool {
 // refuses to change the rotation.
 func (r registrars) recorded(registration endpoint.Registration, cluster string) registrar {
 	return combine(registration.All(), nil, func(registration endpoint.Registration) registrar {
-		switch registration.Kind {
-		case endpoint.External:
-			if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
-				registration.Hooks, _ = hooks.(endpoint.Hooks)
-				registration.HasHooks = registration.Hooks.Any()
-			}
-			return r.external.For(registration)
-		case endpoint.DNS:
-			return r.dns.ForRecorded(registration, cluster)
-		case endpoint.BGP:
-			return r.bgp.ForRecorded(registration)
-		case endpoint.KubeVIP:
-			return r.kubeVIP.ForRecorded(registration)
-		default:
-			return r.single(registration)
-		}
+		return r.singleRecorded(registration, cluster)
 	})
+}
+
+// returning is recorded for a replica that returns to the endpoints of leaves, and leaves those that only at has.
+func (r registrars) returning(replica string, leaves, at endpoint.Registration, cluster string) registrar {
+	var left []combined.Endpoint
+	for _, to := range at.All() {
+		if !slices.Contains(leaves.IDs(), to.ID()) {
+			left = append(left, combined.Endpoint{
+				ID: to.ID(), Attempted: true, Registrar: r.singleRecorded(to, cluster),
+			})
+		}
+	}
+	return combine(leaves.All(), &moving{replica: replica, attempted: left}, func(was endpoint.Registration) registrar {
+		single := r.singleRecorded(was, cluster)
+		for _, to := range at.All() {
+			if at, ok := single.(*dns.Registrar); ok && to.ID() == was.ID() {
+				return at.From(to)
+			}
+		}
+		return single
+	})
+}
+
+// singleRecorded is recorded for one endpoint.
+func (r registrars) singleRecorded(registration endpoint.Registration, cluster string) registrar {
+	switch registration.Kind {
+	case endpoint.External:
+		if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
+			registration.Hooks, _ = hooks.(endpoint.Hooks)
+			registration.HasHooks = registration.Hooks.Any()
+		}
+		return r.external.For(registration)
+	case endpoint.DNS:
+		return r.dns.ForRecorded(registration, cluster)
+	case endpoint.BGP:
+		return r.bgp.ForRecorded(registration)
+	case endpoint.KubeVIP:
+		return r.kubeVIP.ForRecorded(registration)
+	default:
+		return r.single(registration)
+	}
 }
 
 // know notes the hooks that a configuration has for endpoints, for recorded.

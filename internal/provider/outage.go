@@ -23,7 +23,9 @@ func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Ou
 func (s *session) stacked(machine *host.Host, bundle *pki.Bundle) controlplane.StackedMember {
 	return controlplane.StackedMember{
 		Host: machine, Bundle: bundle, EtcdURL: membership.ClientURL(machine.Address()),
-		Registrar: func(text json.RawMessage) (controlplane.Registrar, error) { return s.registrar(text, bundle) },
+		Registrar: func(recorded controlplane.Recorded) (controlplane.Registrar, error) {
+			return s.registrar(recorded, bundle)
+		},
 	}
 }
 
@@ -36,22 +38,40 @@ func changing(s etcd.Spec) (end func()) {
 	return outage.Open()
 }
 
-// registrar returns the registrar that the record of a machine of the cluster describes. A machine
+// registrar returns the registrar for the replica that a machine of the cluster has recorded. While its endpoints change,
+// that is the registrar of a replica which returns to those that it leaves: an apply that was to move it has failed, or
+// was cut off, and it may be in rotation at both.
+func (s *session) registrar(recorded controlplane.Recorded, bundle *pki.Bundle) (controlplane.Registrar, error) {
+	at, err := recordedEndpoints(recorded.Registration, bundle)
+	if err != nil {
+		return nil, err
+	}
+	if len(recorded.Leaves) == 0 {
+		return s.registrars.recorded(at, bundle.ClusterName), nil
+	}
+	leaves, err := recordedEndpoints(recorded.Leaves, bundle)
+	if err != nil {
+		return nil, err
+	}
+	return s.registrars.returning(recorded.Name, leaves, at, bundle.ClusterName), nil
+}
+
+// recordedEndpoints decodes a registration that a machine of the cluster has recorded. A machine
 // that names the endpoint of another cluster is not believed, and one that names no cluster, as those of an earlier
 // version, has an endpoint of its own: the balancers of another cluster refuse.
-func (s *session) registrar(text json.RawMessage, bundle *pki.Bundle) (controlplane.Registrar, error) {
+func recordedEndpoints(text json.RawMessage, bundle *pki.Bundle) (endpoint.Registration, error) {
 	registration, err := registrationIn(text)
 	if err == nil && registration.ClusterID != "" && registration.ClusterID != bundle.ClusterID {
 		err = fmt.Errorf("it belongs to the cluster %s", problem.Quote(registration.ClusterID))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read registration: %w", err)
+		return registration, fmt.Errorf("read registration: %w", err)
 	}
 	registration = inCluster(registration, bundle)
 	for i := range registration.Additional {
 		registration.Additional[i] = inCluster(registration.Additional[i], bundle)
 	}
-	return s.registrars.recorded(registration, bundle.ClusterName), nil
+	return registration, nil
 }
 
 // registrationText encodes a registration for registrar.

@@ -144,6 +144,9 @@ func (r *replicaResource) updateOn(
 	if err := refuseElection(from, to); err != nil {
 		return controlplane.Status{}, err
 	}
+	if movesRotation(from, to) {
+		s.Leaves = registrationText(from)
+	}
 	if !slices.Equal(from.IDs(), to.IDs()) {
 		before := to.At(from)
 		s.Before = &controlplane.InRotation{

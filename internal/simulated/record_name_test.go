@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +49,7 @@ func TestRecordWithAnotherName(t *testing.T) {
 	begin := func() error {
 		outage := p.replicas.Outage(controlplane.StackedMember{
 			Host: s.Host, Bundle: s.Bundle, EtcdURL: s.EtcdURLs[0],
-			Registrar: func(json.RawMessage) (controlplane.Registrar, error) { return e, nil },
+			Registrar: func(controlplane.Recorded) (controlplane.Registrar, error) { return e, nil },
 		})
 		defer outage.Open()()
 		return outage.Begins(t.Context())
@@ -58,7 +57,7 @@ func TestRecordWithAnotherName(t *testing.T) {
 	end := func() error {
 		return p.replicas.Outage(controlplane.StackedMember{
 			Host: s.Host, Bundle: s.Bundle, EtcdURL: s.EtcdURLs[0],
-			Registrar: func(json.RawMessage) (controlplane.Registrar, error) { return e, nil },
+			Registrar: func(controlplane.Recorded) (controlplane.Registrar, error) { return e, nil },
 		}).Ended(t.Context())
 	}
 	if err := end(); err != nil || !slices.Equal(e.take(), []string{"register cp1 " + s.ServingAddress()}) {

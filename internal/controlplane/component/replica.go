@@ -67,6 +67,9 @@ type Replica struct {
 	// Registration describes the endpoint that the replica registers with, as JSON. It is
 	// stored on the machine for changes of its etcd member.
 	Registration json.RawMessage
+	// Leaves describes, as Registration, the endpoints that the replica leaves, until it is registered at those of
+	// Registration; nil if it leaves none.
+	Leaves json.RawMessage
 	// DetectionTime is how long the endpoint sends requests to a replica that is not ready any
 	// more. 0 means that the provider takes it out of rotation before.
 	DetectionTime time.Duration

@@ -29,6 +29,7 @@ type Record struct {
 	Port        int               `json:"port"`
 	Etcd        []string          `json:"etcd"`              // client URLs, sorted
 	Endpoint    json.RawMessage   `json:"endpoint"`          // Spec.Registration
+	Leaves      json.RawMessage   `json:"leaves,omitempty"`  // Replica.Leaves
 	Runtime     string            `json:"runtime,omitempty"` // Replica.Runtime; "" is systemd
 	Issued      map[string]string `json:"issued"`            // path → SHA-256, of certificates, keys and kubeconfigs
 	// Generations are those of the bundle that the files are derived from. Records of earlier
@@ -83,7 +84,8 @@ func (c Configured) text() string {
 // Matches reports whether r matches s, except for digests and generations.
 func (r Record) Matches(s component.Replica) bool {
 	want := NewRecord(s, nil)
-	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && Compact(r.Endpoint) == Compact(want.Endpoint)
+	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && Compact(r.Endpoint) == Compact(want.Endpoint) &&
+		Compact(r.Leaves) == Compact(want.Leaves)
 }
 
 // Compact returns JSON without indentation.
@@ -118,7 +120,7 @@ func NewRecord(s component.Replica, digests map[string]string) Record {
 	r := Record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name, Runtime: s.Runtime,
 		Port: s.APIPort(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
-		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
+		Leaves: s.Leaves, Issued: map[string]string{}, Generations: s.Bundle.Generations(),
 		Configured: configuredOf(s),
 	}
 	for _, c := range component.Certificates(s) {

@@ -303,10 +303,11 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	return r.union(ctx, func(one RegistrarOfOne) (map[string]string, error) { return one.Replicas(ctx) })
 }
 
-// ListedAt returns the addresses of the machines at which one of the endpoints lists a replica.
+// ListedAt returns the addresses of the machines at which one of the endpoints lists a replica, also one that was only
+// attempted: Replica is deregistered there, and its name is the word of a machine.
 func (r *Registrar) ListedAt(ctx context.Context, name string) ([]string, error) {
 	var all []string
-	for _, e := range r.counted() {
+	for _, e := range r.all() {
 		at, err := e.Registrar.ListedAt(ctx, name)
 		if err = e.reachable(ctx, err); err != nil {
 			return nil, err

@@ -480,3 +480,17 @@ func TestAgentsReachDrained(t *testing.T) {
 		}
 	}
 }
+
+// TestListedAtAttempted: where an endpoint that was only attempted lists a replica counts too. The name is the word of a
+// machine, which could otherwise have the replica of another one deregistered.
+func TestListedAtAttempted(t *testing.T) {
+	f := newFixture()
+	f.old.listed["cp2"] = "10.0.0.12:6443"
+	r := f.moving()
+	delete(f.a.listed, "cp2")
+	r.Left[0].Attempted = true
+	at, err := r.ListedAt(t.Context(), "cp2")
+	if err != nil || !slices.Contains(at, "10.0.0.12:6443") {
+		t.Errorf("got %q, %v", at, err)
+	}
+}

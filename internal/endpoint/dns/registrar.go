@@ -59,7 +59,7 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 // From returns the registrar for a replica that comes from another registration at the same name: its records may be at
 // another server or in another zone, where clients ask for them until the replica is registered.
 func (r *Registrar) From(before endpoint.Registration) *Registrar {
-	if was := before.Zone; was != nil && (was.Server != r.zone.Server || was.Name != r.zone.Name) {
+	if was := before.Zone; was != nil && !was.SameRecords(r.zone.Zone) {
 		r.former = was.Name + " at " + was.Server
 	}
 	return r
