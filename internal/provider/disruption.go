@@ -21,6 +21,9 @@ import (
 type disruption struct {
 	mu     sync.Mutex
 	groups map[string]*group // by kind and cluster ID
+	// unplaced are the identities, by kind, of what the plan creates while it does not know the bundle yet, because it
+	// changes that too.
+	unplaced map[string]map[string]bool
 }
 
 // disruption returns where a plan's effects are recorded. It returns nil once a change of the run
@@ -98,6 +101,9 @@ func (s *disruption) record(r priorObject, then func(*group)) {
 	defer s.mu.Unlock()
 	g := s.group(r.kind, r.bundle)
 	g.record(r)
+	if s.unplaced[r.kind][r.id] {
+		g.create(r.id, nil)
+	}
 	then(g)
 }
 
@@ -136,14 +142,45 @@ func (s *disruption) replaced(r priorObject, by string, diags *diag.Diagnostics)
 
 // created records a resource that the plan creates. If the run has already seen the resource, it
 // is replaced: Terraform plans a requested replacement, or that of a tainted resource, as if it
-// did not exist yet. peers are the members that it names, by identity; nil if they are not known.
+// did not exist yet. peers are the members that it names, by identity; nil if they are not known. A bundle that is not
+// known yet (nil) is that of the resource with the same identity, if the run sees one before or after this.
 func (s *disruption) created(kind, id string, bundle *pki.Bundle, peers []string, diags *diag.Diagnostics) {
-	if s == nil || bundle == nil || id == "" {
+	if s == nil || id == "" {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.group(kind, bundle)
+	for _, g := range s.groupsOf(kind, id, bundle) {
+		g.create(id, peers)
+		g.check(diags)
+		g.checkPeers(diags)
+	}
+}
+
+// groupsOf returns the group of a resource that the plan creates. If its bundle is not known, these are the groups that
+// know the identity, and others are to take the resource over when they see it.
+func (s *disruption) groupsOf(kind, id string, bundle *pki.Bundle) []*group {
+	if bundle != nil {
+		return []*group{s.group(kind, bundle)}
+	}
+	if s.unplaced == nil {
+		s.unplaced = map[string]map[string]bool{}
+	}
+	if s.unplaced[kind] == nil {
+		s.unplaced[kind] = map[string]bool{}
+	}
+	s.unplaced[kind][id] = true
+	var out []*group
+	for _, g := range s.groups {
+		if g.kind == kind && g.known[id] {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// create records a member or a replica that the plan creates.
+func (g *group) create(id string, peers []string) {
 	if g.serving[id] {
 		g.destroyed[id] = true
 	}
@@ -152,8 +189,6 @@ func (s *disruption) created(kind, id string, bundle *pki.Bundle, peers []string
 	if peers != nil {
 		g.joins[id] = peers
 	}
-	g.check(diags)
-	g.checkPeers(diags)
 }
 
 // checkTwice rejects a plan that destroys one resource and keeps another one of the same identity: the destroy would

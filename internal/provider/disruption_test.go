@@ -38,6 +38,9 @@ func TestDisruption(t *testing.T) {
 	joins := func(id string, peers ...string) step {
 		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, peers, d) }
 	}
+	unplaced := func(id string) step { // the plan changes the bundle too
+		return func(s *disruption, _ *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, nil, everyone, d) }
+	}
 	const cp4, cp5 = "cp4 (10.0.0.4)", "cp5 (10.0.0.5)"
 	each := func(f func(string) step) (all []step) {
 		for _, id := range everyone {
@@ -88,6 +91,21 @@ func TestDisruption(t *testing.T) {
 			name: "an old key, planned before the new one", deletable: true, steps: append(each(destroy), each(keep)...),
 			want: "Two resources describe cp1",
 		},
+		{
+			name: "all keys change, and the bundle does", deletable: true,
+			steps: append(each(unplaced), each(destroy)...), want: "moved",
+		},
+		{
+			name: "all keys change, planned after the old ones, and the bundle does", deletable: true,
+			steps: append(each(destroy), each(unplaced)...), want: "moved",
+		},
+		{
+			name: "-replace of all, and the bundle changes", deletable: true,
+			steps: append(each(keep), each(unplaced)...), want: "moved",
+		},
+		{name: "one is replaced, and the bundle changes", steps: append(each(keep), unplaced(everyone[0]))},
+		{name: "one more, and the bundle changes", steps: append(each(keep), unplaced(cp4))},
+		{name: "a cluster leaves, another one comes", deletable: true, steps: append(each(destroy), unplaced(cp4))},
 		{name: "tainted, all of them", steps: append(each(read), each(create)...), want: "moved"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
