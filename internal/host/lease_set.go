@@ -76,8 +76,8 @@ func TakeLeases(ctx context.Context, machines []LeaseTaker, name string, o Lease
 // Take takes the lease on every reachable machine where it is not held yet, including machines
 // where it was lost. If another process holds it, Take waits until ctx ends. Processes wait in
 // the order of the addresses, so that two processes with overlapping sets cannot deadlock. Take
-// fails with ErrUnreachable if fewer machines answer than the options require, and then holds
-// none.
+// fails with ErrUnreachable if fewer machines answer than the options require. A Take that fails keeps the leases that
+// were held before, for other operations of this process, unless another process holds one.
 func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions) error {
 	machines = slices.Clone(machines)
 	slices.SortFunc(machines, func(a, b LeaseTaker) int { return strings.Compare(a.Address(), b.Address()) })
@@ -88,14 +88,16 @@ func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions
 	if err := l.Restore(ctx); err != nil {
 		l.Release() // another process has made changes: the next holder must observe everything again
 	}
+	before := l.Addresses()
 	err := l.takeAtOnce(ctx, machines)
 	var other *HeldError
 	if errors.As(err, &other) {
 		l.Release() // a waiting process must not hold leases that come later in the order
+		before = nil
 		err = l.takeInOrder(ctx, machines)
 	}
 	if err != nil {
-		l.Release()
+		l.releaseAllBut(before)
 	}
 	return err
 }
@@ -265,13 +267,26 @@ func (l *Leases) Covers(address string) bool {
 }
 
 // Release releases the leases. It may be called more than once.
-func (l *Leases) Release() {
+func (l *Leases) Release() { l.releaseAllBut(nil) }
+
+// releaseAllBut releases the leases except those of some addresses.
+func (l *Leases) releaseAllBut(kept []string) {
 	l.mu.Lock()
-	held := l.held
-	l.held = map[string]heldLease{}
+	remain, released := map[string]heldLease{}, map[*Lease]bool{}
+	for address, lease := range l.held {
+		if slices.Contains(kept, address) {
+			remain[address] = lease
+		} else {
+			released[lease.Lease] = true
+		}
+	}
+	for _, lease := range remain {
+		delete(released, lease.Lease) // a machine with two addresses
+	}
+	l.held = remain
 	l.mu.Unlock()
 	var group sync.WaitGroup
-	for _, lease := range held {
+	for lease := range released {
 		group.Go(lease.release)
 	}
 	group.Wait()

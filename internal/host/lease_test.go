@@ -182,6 +182,29 @@ func TestLeasesNeedAMajority(t *testing.T) {
 	l.Release()
 }
 
+// TestFailedTakeKeepsEarlierLeases: an operation that gives up ends no lease on which others of the process rely.
+func TestFailedTakeKeepsEarlierLeases(t *testing.T) {
+	_, one, _ := newLeasedMachine(t)
+	options := LeaseOptions{What: "what is in rotation"}
+	l, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Release)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	machines := []LeaseTaker{one, unreachableMachine("gone-1")}
+	if err := l.Take(ended, machines, options); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the context has ended", err)
+	}
+	if err := l.Take(t.Context(), machines, LeaseOptions{All: true}); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("error %v, want that one machine is not reached", err)
+	}
+	if !l.Covers(machineName) {
+		t.Error("the lease from before is not held any more")
+	}
+}
+
 type unreachableMachine string
 
 func (m unreachableMachine) Address() string { return string(m) }
