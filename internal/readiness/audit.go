@@ -196,12 +196,14 @@ func (r rule) named(q request, by identity, namespace string) []string {
 	return names
 }
 
+// matches reports whether a rule applies to a request, as k8s.io/apiserver/pkg/audit/policy decides: "*" is no verb, and
+// "secrets/*" includes Secrets themselves.
 func (r rule) matches(q request, by identity, namespace string) bool {
 	in := func(group string) bool { return slices.Contains(r.UserGroups, group) }
 	switch {
 	case len(r.Users) > 0 && !slices.Contains(r.Users, by.user),
 		len(r.UserGroups) > 0 && !in("system:authenticated") && !slices.ContainsFunc(by.groups, in),
-		len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb) && !slices.Contains(r.Verbs, "*"):
+		len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb):
 		return false
 	case q.path != "":
 		return len(r.Namespaces)+len(r.Resources)+len(r.NonResourceURLs) == 0 ||
@@ -228,7 +230,7 @@ func (of resources) matches(q request) bool {
 	}
 	resource, sub, _ := strings.Cut(q.resource, "/")
 	return slices.ContainsFunc(of.Resources, func(name string) bool {
-		return name == q.resource || name == "*" || sub != "" && (name == "*/"+sub || name == resource+"/*")
+		return name == q.resource || name == "*" || name == resource+"/*" || sub != "" && name == "*/"+sub
 	})
 }
 

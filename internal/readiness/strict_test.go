@@ -185,16 +185,21 @@ func TestJudgeAudit(t *testing.T) {
 			"resources: [{resources: [secrets]}]}\n"), Fail, "changes of Secrets"},
 		{"audit", "another verb left out", rules("  - {level: None, verbs: [bind]}\n"), Pass, "covers"},
 		{
-			"audit", "every verb left out", rules("  - {level: None, verbs: ['*'], resources: " +
-				"[{resources: [secrets]}]}\n"), Fail,
-			"Secrets",
+			"audit", "a verb that is a star", rules("  - {level: None, verbs: ['*'], resources: " +
+				"[{resources: [secrets]}]}\n"), Pass,
+			"covers",
 		},
+		{"audit", "only a verb that is a star", policyOf("rules:\n  - {level: Metadata, verbs: ['*']}\n"), Fail, "Secrets"},
 		{"audit", "paths left out", rules("  - {level: None, nonResourceURLs: ['/*']}\n"), Pass, "covers"},
 		{"audit", "exec of all left out", rules("  - {level: None, resources: [{resources: ['*/exec']}]}\n"), Fail, "exec"},
 		{"audit", "all of Pods left out", rules("  - {level: None, resources: [{resources: ['pods/*']}]}\n"), Fail, "exec"},
 		{
-			"audit", "parts of Secrets left out", rules("  - {level: None, resources: [{resources: ['secrets/*', '*/x']}]}\n"),
+			"audit", "parts of Secrets left out", rules("  - {level: None, resources: [{resources: ['*/x']}]}\n"),
 			Pass, "covers",
+		},
+		{
+			"audit", "Secrets and their parts left out", rules("  - {level: None, resources: [{resources: ['secrets/*']}]}\n"),
+			Fail, "Secrets",
 		},
 		{"audit", "all resources left out", rules("  - {level: None, resources: [{resources: ['*']}]}\n"), Fail, "exec"},
 		{"audit", "as many users as there may be", policyOf("rules:\n" + manyUsers(mostNames-3) + rest), Pass, "covers"},
