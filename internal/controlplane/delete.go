@@ -101,8 +101,8 @@ func checkClean(ctx context.Context, s Spec) (machine.Observed, error) {
 		return f, &problem.Problem{
 			Summary: "Control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing,
 			Err: err,
-			Next: "apply the replica first, which writes " + machine.RecordPath +
-				" anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
+			Next: "if " + machine.RecordPath + " is missing, apply the replica, which writes it again; if it cannot be read, " +
+				"move it away on the machine. Then destroy again.",
 		}
 	}
 	return f, nil

@@ -16,8 +16,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// How long a kubelet must run before it counts as started, and how long that may take: systemd starts one that ends
-// again after 10 s, by the unit of the packages. One that was started mostKubeletStarts times so is given up before.
+// kubeletSteady is how long a kubelet must run to count as started, and kubeletTimeout limits the wait. The wait ends
+// early after mostKubeletStarts starts: with the unit of the packages, systemd starts a kubelet that exits again after
+// 10 s.
 const (
 	kubeletSteady     = 12 * time.Second
 	kubeletTimeout    = time.Minute

@@ -24,8 +24,8 @@ const namespaceWait = 30 * time.Second
 type NodeBootstrap struct {
 	nodebootstrap.Settings
 	Registrar Registrar
-	// Overwrites allows to remove what others have set in kubeadm's configurations: the resource has been applied, so a
-	// plan has shown that.
+	// Overwrites allows an apply to remove fields that other managers have set in kubeadm's configurations. It is set once
+	// the resource has been applied, because a plan has then shown the removal.
 	Overwrites bool
 }
 

@@ -172,7 +172,7 @@ func remaining(all, now []client.Pod) []client.Pod {
 	})
 }
 
-// What a drain that is given up has left as it was.
+// The Unchanged text of a drain that was given up.
 const (
 	notEvicted    = "the kubelet; no Pod was evicted."
 	partlyDrained = "the kubelet; Pods that have left run on other nodes."

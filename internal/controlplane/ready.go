@@ -38,7 +38,8 @@ const (
 // errNotReady means that a component did not become ready.
 var errNotReady = errors.New("not ready")
 
-// awaitReady is bringUp without the first part: the API server was already restarted if needed.
+// awaitReady waits until the API server is ready, then starts the components in d.restart and waits for them. apply has
+// already restarted the API server if that was needed.
 func awaitReady(ctx context.Context, s Spec, d changes) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

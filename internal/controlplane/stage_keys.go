@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// What is withdrawn and introduced again is another CA or key, with the same number. So replicas are compared by what
-// they have at their stages too, and each is compared with what the bundle has there.
+// If the introduction of a CA or key is taken back and repeated, the new one has the same generation number. So
+// replicas are compared by content as well as by number, and each is compared with what the bundle has at its stage.
 
 // keyFile is a file of a replica that has what a part verifies or decrypts with, and the component that reads it at its
 // start.

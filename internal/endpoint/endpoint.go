@@ -54,10 +54,10 @@ type Registration struct {
 	DrainTimeout time.Duration     `json:"drain_timeout"`
 	VerifyCA     bool              `json:"verify_ca"`
 	ClusterID    string            `json:"cluster_id,omitempty"` // "" if an earlier version wrote it
-	// DetectionTime is how long the endpoint sends requests to a replica that is not ready any
-	// more. Zero if the provider takes it out of rotation before.
+	// DetectionTime is the longest time until the endpoint stops sending requests to a replica that is no longer ready.
+	// Zero if the provider takes it out of rotation before.
 	DetectionTime time.Duration `json:"detection_time,omitempty"`
-	// HealthyTime is how long the endpoint sends no requests yet to a replica that has become ready. Zero is
+	// HealthyTime is the longest time until the endpoint sends requests to a replica that has become ready. Zero is
 	// DetectionTime. Read it with EntryTime.
 	HealthyTime time.Duration `json:"healthy_time,omitempty"`
 	TargetPort  int           `json:"target_port,omitempty"` // of an external endpoint: the API servers' own

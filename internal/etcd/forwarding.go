@@ -30,8 +30,8 @@ func (cl *cluster) checkForwarding(ctx context.Context, specs map[string]Spec) m
 	return refused
 }
 
-// unasked names the machines of running members whose sshd forbids the question that tells for certain whether the
-// cluster serves; "" if there are none.
+// unasked names the machines whose member runs but cannot be queried, because sshd forbids the connection to its
+// metrics listener; "" if there are none.
 func (cl *cluster) unasked(ctx context.Context, s observation) string {
 	var all []string
 	known := cl.machines()

@@ -177,8 +177,8 @@ func (cl *cluster) served(ctx context.Context, clients *client.Clients, s Spec) 
 }
 
 // requireOneCluster refuses a change while members serve different clusters. If one of them is what a restore has made,
-// the error says which one is the former. It also refuses one of a member that is silent because its machine's sshd
-// forbids that it is asked.
+// the error says which one is the former. It also refuses a change of a member that does not answer because
+// sshd on its machine forbids TCP forwarding.
 func (cl *cluster) requireOneCluster(ctx context.Context, s Spec) error {
 	clients, err := cl.connect(s)
 	if err != nil {

@@ -99,7 +99,8 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 	return false, errors.Join(unknown...)
 }
 
-// holds reports whether a record names the cluster. What is not a valid record may name any.
+// holds reports whether a record names the cluster. It returns an error if the record is invalid: the machine may then
+// have a member of the cluster.
 func holds(record, clusterID string) (bool, error) {
 	m, err := machine.ReadRecord(record)
 	if err != nil {

@@ -27,13 +27,13 @@ const entriesTimeout = 2 * time.Minute
 // makeReplaySafe lets the member write a snapshot of its raft log before it restarts, if the log since the last one may
 // have changes of members.
 //
-// A member of etcd 3.6 that starts applies its log again from that snapshot on. Two things make it write another one in
-// the middle of that: an entry that sets an older version of the cluster, as the log of an upgraded one has
-// (applierMembership.ClusterVersionSet), or more entries than --snapshot-count. That one has the index of the middle,
-// but the members of the end. At the next start, changes of members after that index are therefore refused ("Validation
-// on configuration change failed … ID removed"), and the member goes on with the members of before: it counts the one
-// that was removed as a voter, and as leader sends nothing to the one that has replaced it. etcd 3.7 does not validate
-// what is applied again.
+// A member of etcd 3.6 that starts applies its log again from that snapshot on. While it replays, two things make it
+// write another snapshot: an entry that sets an older version of the cluster, as the log of an upgraded one has
+// (applierMembership.ClusterVersionSet), or more entries than --snapshot-count. The index of that snapshot is the entry
+// being replayed, but its member list is already the final one. At the next start, changes of members after that index
+// are therefore refused ("Validation on configuration change failed … ID removed"), and the member goes on with the
+// members of before: it counts the one that was removed as a voter, and as leader sends nothing to the one that has
+// replaced it. etcd 3.7 does not validate what is applied again.
 func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry membership.Member) error {
 	if membership.MinorReported(entry.Version) != replayMinor || v.HasInitialMembers() {
 		return nil

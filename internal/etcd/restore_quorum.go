@@ -36,7 +36,7 @@ func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View,
 		if _, answered := lists[m.Address]; !answered || !m.Running() {
 			return "the member on " + m.Label() + " does not say whom it knows"
 		}
-		// The machine's clock says since when. Until the unit is active again, it says when it last became so before.
+		// Since is by the machine's clock. While the unit is not active, it is the time of its previous start.
 		since := m.Unit.Since
 		if m.Unit.Active != "active" || since.IsZero() || time.Now().Add(m.Facts.ClockOffset).Sub(since) < least {
 			return "the member on " + m.Label() + " has just started"

@@ -298,8 +298,8 @@ func (cl *cluster) completeRestore(
 	return cl.statusNow(ctx, clients, seed)
 }
 
-// forgetRetired removes the records of retired members from the machines that are not in peers. Those of the others say
-// until their members join that there was data.
+// forgetRetired removes the records of retired members from the machines that are not in peers. The other
+// machines keep the record until their members have joined: it says that they had data.
 func (cl *cluster) forgetRetired(ctx context.Context, seed Spec) error {
 	retired, peers := map[string]machine.Observed{}, map[string]bool{}
 	for _, address := range hostAddresses(seed.Peers) {

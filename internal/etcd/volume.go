@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// taking is the taking of a member's volume into use on its machine, before anything is decided about the member: from
-// then on, its data is there.
+// taking mounts a member's volume on its machine. It runs before any decision about the member, because the decisions
+// depend on the data on the volume.
 type taking struct {
 	cl   *cluster
 	s    Spec
@@ -83,9 +83,9 @@ func (t *taking) decide(ctx context.Context) (volume.Decision, error) {
 	return volume.Decide(want, t.f.Volume, t.holder()), nil
 }
 
-// ofData reports whether the cluster contradicts a state that names another member than the data on a volume: it lists
-// the member of the data, or that of the state is not there or has no data. An apply that has joined the member again
-// was cut off or failed. The join archives data of a member that is not listed, and never starts it.
+// ofData reports whether the member ID on the volume is to be trusted instead of the ID in the state: the cluster lists
+// the volume's member, or it does not list the state's member as started. The two differ if an apply that joined the
+// member again was interrupted or failed. The join archives data of a member that is not listed, and never starts it.
 func ofData(v membership.View, ofVolume, ofState string) bool {
 	_, listed := v.Member(membership.ParseID(ofVolume))
 	last, there := v.Member(membership.ParseID(ofState))

@@ -10,9 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// attempted returns the endpoints that a replica leaves although its state never had them: an apply that failed, or was
-// cut off, has begun to register it there, and they are not wanted any more. The record on its machine names them,
-// because it is written before a replica registers. It is believed about the replica's own machine only, and never
+// attempted returns the endpoints at which an earlier apply, which failed or was interrupted, began to register the
+// replica, and which are neither in the state nor wanted now. The record on its machine names them, because it is
+// written before a replica registers. It is believed about the replica's own machine only, and never
 // about another cluster: a machine that was taken over may have written it. before are the endpoints of the state, and
 // after the wanted ones, which are none if the replica is deleted.
 func attempted(

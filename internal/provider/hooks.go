@@ -24,9 +24,9 @@ import (
 // member reads the replica's endpoint from the machine, and its hooks from the configuration.
 
 // hooksAbout describes endpoint of what is not a replica and may take one out of rotation.
-const hooksAbout = "The `registration` of the `kube_control_plane_endpoint`, or its `address` and `hooks`. Needed " +
-	"only for an external endpoint with hooks, if a replica on the machine uses only the etcd member there: it leaves " +
-	"rotation while the member restarts, by these hooks. Without them, that is refused. Default: none."
+const hooksAbout = "The `registration` of the `kube_control_plane_endpoint`, or its `address` and `hooks`. Required " +
+	"if the endpoint is external with hooks and a replica on the machine uses only the etcd member there: the hooks " +
+	"take the replica out of rotation while the member restarts. Without them, the restart is refused. Default: none."
 
 // memberEndpointModel is the part of a registration that has the hooks.
 type memberEndpointModel struct {

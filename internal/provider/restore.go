@@ -80,9 +80,9 @@ func restoreSchema() schema.Attribute {
 			},
 			"revision_bump": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 1<<53)},
-				MarkdownDescription: "By how much etcd's revision grows, so that no client takes restored objects for older " +
-					"than those it has seen: watches end, and clients list again. `0` lets the revision go back, and clients " +
-					"may keep deleted objects for hours. Default: until the revision exceeds the milliseconds since 1970, " +
+				MarkdownDescription: "How far the restore raises etcd's revision, so that clients do not treat restored objects " +
+					"as older than those they have seen: watches end, and clients list again. `0` lets the revision go back, and " +
+					"clients may keep deleted objects for hours. Default: until the revision exceeds the milliseconds since 1970, " +
 					"so that it exceeds every earlier restore; by 1000000000 if it already does.",
 			},
 			"accept_older": schema.BoolAttribute{

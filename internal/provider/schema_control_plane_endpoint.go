@@ -215,10 +215,10 @@ func endpointComputed() map[string]schema.Attribute {
 						"status":     hookSchema("Says whether a replica is in rotation."),
 					},
 				},
-				"detection_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
-					"balancer sends requests to a replica that is not ready any more."},
-				"healthy_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
-					"balancer sends no requests yet to a replica that has become ready. Null is `detection_time`."},
+				"detection_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Longest time until an " +
+					"external balancer stops sending requests to a replica that is no longer ready."},
+				"healthy_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Longest time until an " +
+					"external balancer sends requests to a replica that has become ready. Null is `detection_time`."},
 				"probe_from": schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the machine from " +
 					"which an external endpoint is probed, or the name servers of a dns endpoint are asked."},
 				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica " +

@@ -188,14 +188,14 @@ func registrationArguments() map[string]schema.Attribute {
 			"and restarts nothing."),
 		"detection_time": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{durationValidator()},
-			MarkdownDescription: "How long an external balancer sends requests to a replica that is not ready any " +
-				"more, such as `6s`. Default: none. `--shutdown-delay-duration` of the API server exceeds it. A " +
+			MarkdownDescription: "Longest time until an external balancer stops sending requests to a replica that is no " +
+				"longer ready, such as `6s`. Default: none. `--shutdown-delay-duration` of the API server exceeds it. A " +
 				"change restarts the API servers, one replica at a time.",
 		},
 		"healthy_time": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{durationValidator()},
-			MarkdownDescription: "How long an external balancer sends no requests yet to a replica that has become ready, " +
-				"such as `10s`. Default: `detection_time`. A change restarts nothing.",
+			MarkdownDescription: "Longest time until an external balancer sends requests to a replica that has become " +
+				"ready, such as `10s`. Default: `detection_time`. A change restarts nothing.",
 		},
 		"probe_from": schema.StringAttribute{
 			Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed, or " +

@@ -140,8 +140,8 @@ func limitsSchema(unit string) schema.Attribute {
 	weight := func(of string) schema.Attribute {
 		return schema.Int64Attribute{
 			Optional: true, Validators: []validator.Int64{int64validator.Between(1, systemd.MaxWeight)},
-			MarkdownDescription: "Its share of the " + of + " while they are busy, against 100 of every other slice, such as " +
-				"`system.slice` with all other services. Between 1 and 10000. Default: the machine's (100, within " +
+			MarkdownDescription: "Its relative weight for the " + of + " when they are contended. Other slices, such as " +
+				"`system.slice` with all other services, have 100. Between 1 and 10000. Default: the machine's (100, within " +
 				"`system.slice`). A change restarts it.",
 		}
 	}
@@ -162,9 +162,9 @@ func limitsSchema(unit string) schema.Attribute {
 			},
 			"memory_min": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("amount of memory", systemd.ValidateReservation)},
-				MarkdownDescription: "This much is not reclaimed from it, whatever others on the machine need. In bytes, with " +
-					"the suffix `K`, `M`, `G` or `T`, or in percent of the machine's memory, such as `10%`. Needs cgroup v2; " +
-					"without, it does nothing. Default: nothing. A change restarts it.",
+				MarkdownDescription: "Memory that the kernel never reclaims from it, even under memory pressure. In bytes, " +
+					"with the suffix `K`, `M`, `G` or `T`, or in percent of the machine's memory, such as `10%`. Without cgroup " +
+					"v2, it has no effect. Default: nothing. A change restarts it.",
 			},
 			"cpu_weight": weight("processors"),
 			"io_weight":  weight("disks"),

@@ -21,8 +21,8 @@ func balancerLivenessSchema() schema.BoolAttribute {
 func livenessSchema(restarts string) schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(true),
-		MarkdownDescription: "Whether a systemd timer on the machine probes every ten seconds whether it hangs, as " +
-			"the kubelet does with kubeadm's static pods. " + restarts + " What has not been ready for longer than " +
+		MarkdownDescription: "Whether a systemd timer on the machine probes every ten seconds, as the kubelet does for " +
+			"kubeadm's static pods, whether the component hangs. " + restarts + " A component that has not been ready for " +
 			"four minutes is listed in `drift`, and the next apply restarts it. The machine needs `curl`. Default " +
 			"`true`. A change restarts nothing.",
 	}

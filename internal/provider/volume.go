@@ -51,8 +51,8 @@ func volumeSchema() schema.Attribute {
 			},
 			"fenced": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "You state that the machine which had the volume before can no longer write to it: it is " +
-					"deleted, powered off, or the volume is detached from it. It is required only to take a volume from a " +
+				MarkdownDescription: "Confirms that the previous machine can no longer write to the volume: the machine is " +
+					"deleted or powered off, or the volume is detached from it. It is required only to take a volume from a " +
 					"machine that does not answer. Two machines that write to one volume destroy its data. Default `false`. A " +
 					"change affects nothing on the machine.",
 			},

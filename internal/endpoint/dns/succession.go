@@ -34,7 +34,7 @@ func succeed(
 	return update{remove: []netip.Addr{address}}, nil
 }
 
-// succeed is the function of that name for the replicas as they are now.
+// succeed observes the replicas and calls the function of that name.
 func (r *Registrar) succeed(ctx context.Context, name string, address netip.Addr) (update, error) {
 	return succeed(name, address, r.Observe(ctx), func(t targets.Target) bool {
 		there, err := r.release(ctx, t)

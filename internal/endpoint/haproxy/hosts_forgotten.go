@@ -11,9 +11,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// A host whose addition has failed is in no state: Terraform keeps that of before. If it is taken out of the
-// configuration again, only the records of the other hosts know of it, because all hosts are claimed before anything is
-// started on one. Its keepalived hears nobody by then, and would take the address.
+// If adding a host fails, the host is not in Terraform's state, which keeps its previous value. If it is taken out of
+// the configuration again, only the records of the other hosts know of it, because all hosts are claimed before
+// anything is started on one. Its keepalived no longer receives advertisements, and would take the address.
 
 // unlisted returns the addresses of hosts that the record of a machine names, and that s does not have. A machine may
 // say anything, so an address that no host of s could have is left out.

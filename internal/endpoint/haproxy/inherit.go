@@ -25,9 +25,10 @@ func (s Spec) prepares() bool { return s.Inherit && s.HandOver == Prepare }
 // inherits reports whether the former services give the address to the endpoint.
 func (s Spec) inherits() bool { return s.Inherit && s.HandOver == Take }
 
-// inherit moves the address from the hosts' former keepalived to the endpoint's. The machine that has it keeps it: the
-// endpoint's keepalived becomes the master beside the former one, which is killed, and so cannot remove it, when the
-// other machines follow the endpoint's. Each step is done once, and does nothing when it is repeated.
+// inherit moves the address from the hosts' former keepalived to the endpoint's. The machine that has the
+// address keeps it. There, the endpoint's keepalived becomes master while the former one still runs. Once the other
+// machines follow the endpoint's keepalived, the former one is killed with SIGKILL, so that it cannot remove the
+// address. Each step is done once, and does nothing when it is repeated.
 func inherit(ctx context.Context, s Spec, seen map[string]balancer) error {
 	if !s.inherits() {
 		return nil

@@ -12,11 +12,10 @@ import (
 // holder of the turn may yield to those that wait. That is how the leader comes last, and
 // how a removal waits for another one that must come first.
 type Queue struct {
-	// Acquired is called by the goroutine that has just got the turn, and may refuse it.
-	// idle is called when no goroutine has the turn or waits for it any more. nil: not
-	// called.
+	// Acquired, if set, is called by the goroutine that has just got the turn. An error refuses the turn.
 	Acquired func(context.Context) error
-	Idle     func()
+	// Idle, if set, is called when no goroutine has the turn or waits for it.
+	Idle func()
 
 	mu      sync.Mutex
 	queue   []*Turn
@@ -40,7 +39,7 @@ type Turn struct {
 	past  time.Duration // how long it has been the first in earlier turns
 }
 
-// Enter takes the last place. The caller must call leave eventually.
+// Enter takes the last place. The caller must call Leave.
 func (q *Queue) Enter() *Turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
