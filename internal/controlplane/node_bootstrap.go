@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +43,7 @@ type existing struct {
 	current  map[string]any // nil if there is none
 	owned    bool
 	others   []string
-	unkept   error    // why its fields cannot be kept
+	conflict error    // why its fields cannot be kept
 	lost     []string // fields that adopt would keep, and others manage too
 }
 
@@ -67,7 +66,7 @@ func observeObjects(ctx context.Context, api objectsAPI, s nodebootstrap.Setting
 		e := existing{wanted: object, unwanted: i >= wanted, current: current}
 		if current != nil {
 			e.owned, e.others = nodebootstrap.Owners(current)
-			e.wanted, e.unkept = s.Adopted(object, current)
+			e.wanted, e.conflict = s.Adopted(object, current)
 			e.deleted = e.unwanted && (s.Adopt || e.ownedAlone())
 			if !s.Adopt && len(e.others) > 0 {
 				e.lost = s.Overwritten(object, current)
@@ -106,8 +105,8 @@ func objectDrift(current []existing) []string {
 			}
 			continue
 		}
-		if e.unkept != nil {
-			out = append(out, e.unkept.Error())
+		if e.conflict != nil {
+			out = append(out, e.conflict.Error())
 		} else {
 			out = append(out, e.wanted.Differences(e.current)...)
 		}
@@ -153,10 +152,10 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 	if err != nil {
 		return NodeBootstrapStatus{}, untouched(err)
 	}
-	if err := s.mayApply(current); err != nil {
+	if err := s.checkAdoption(current); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
-	if err := mayRaise(s.Version, current, unseen); err != nil {
+	if err := checkRaise(s.Version, current, unseen); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
 	after, err := applyObjects(ctx, api, s.Settings, current)
@@ -166,7 +165,7 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 	return NodeBootstrapStatus{Drift: objectDrift(after), Closed: s.closedTo(ctx, replicas)}, nil
 }
 
-// applyObject takes over what was changed by others: mayTakeOver has allowed it. What somebody else has created since
+// applyObject takes over what was changed by others: checkAdoption has allowed it. What somebody else has created since
 // then is not taken over. The role of a binding cannot be changed, so a binding to another role is replaced.
 func applyObject(ctx context.Context, api objectsAPI, e existing) error {
 	switch {
@@ -210,81 +209,8 @@ func uidOf(current map[string]any) string {
 	return uid
 }
 
-// mayApply refuses what an apply may not change. Nothing has been changed then.
-func (s NodeBootstrap) mayApply(current []existing) error {
-	if err := mayTakeOver(current, s.Adopt); err != nil {
-		return err
-	}
-	if err := mayKeep(current); err != nil {
-		return err
-	}
-	return mayOverwrite(current, s.Overwrites)
-}
-
-// mayTakeOver refuses objects that exist and that the provider does not manage yet.
-func mayTakeOver(current []existing, adopt bool) error {
-	if adopt {
-		return nil
-	}
-	var foreign []string
-	for _, e := range current {
-		if e.current != nil && !e.owned && !e.unwanted {
-			foreign = append(foreign, fmt.Sprintf("%s, managed by %s", e.wanted.Label(), strings.Join(e.others, ", ")))
-		}
-	}
-	if len(foreign) == 0 {
-		return nil
-	}
-	return &problem.Problem{
-		Summary: "Objects for joining workers belong to somebody else", Attribute: "adopt", Unchanged: problem.Nothing,
-		Cause: "these exist already, and the provider has not applied them: " + strings.Join(foreign, "; "),
-		Next: "set adopt = true to take them over, which overwrites what differs from this resource; or leave them to " +
-			"whoever manages them, and remove this resource.",
-	}
-}
-
-// mayKeep refuses objects that adopt would have to overwrite as a whole.
-func mayKeep(current []existing) error {
-	var unkept []string
-	for _, e := range current {
-		if e.unkept != nil {
-			unkept = append(unkept, e.unkept.Error())
-		}
-	}
-	if len(unkept) == 0 {
-		return nil
-	}
-	return &problem.Problem{
-		Summary: "Configurations of kubeadm cannot be taken over", Attribute: "adopt", Unchanged: problem.Nothing,
-		Cause: strings.Join(unkept, "; "),
-		Next: "correct the ConfigMap (kubectl edit), or delete it: then the apply creates it with the provider's fields " +
-			"alone.",
-	}
-}
-
-// mayOverwrite refuses to remove what others have set in kubeadm's configurations, if no plan has shown that. The
-// provider may manage them already: a resource with adopt that was destroyed or has left the state leaves them so.
-func mayOverwrite(current []existing, overwrites bool) error {
-	var lost []string
-	for _, e := range current {
-		if len(e.lost) > 0 {
-			lost = append(lost, fmt.Sprintf("%s, managed by %s too (%s)", e.wanted.Label(), strings.Join(e.others, ", "),
-				strings.Join(e.lost, "; ")))
-		}
-	}
-	if overwrites || len(lost) == 0 {
-		return nil
-	}
-	return &problem.Problem{
-		Summary: "Fields of kubeadm's configuration would be removed", Attribute: "adopt", Unchanged: problem.Nothing,
-		Cause: "without adopt, the apply would overwrite what this resource does not set: " + strings.Join(lost, "; "),
-		Next: "set adopt = true, which keeps these fields. To have them removed, set adopt = false with a later apply, " +
-			"whose plan warns of that.",
-	}
-}
-
 // checkNotNewer refuses a version that a replica does not run yet: kubelets that install it would be newer than
-// that replica. It returns the replicas whose version is unknown: mayRaise judges them.
+// that replica. It returns the replicas whose version is unknown: checkRaise judges them.
 func (r *Replicas) checkNotNewer(ctx context.Context, s NodeBootstrap) (unseen []replicaStatus, err error) {
 	all, err := r.otherReplicas(ctx, Spec{Registrar: s.Registrar, Replica: component.Replica{Bundle: s.Bundle}})
 	if err != nil {
@@ -313,34 +239,4 @@ func (r *Replicas) checkNotNewer(ctx context.Context, s NodeBootstrap) (unseen [
 		}
 	}
 	return unseen, nil
-}
-
-var errNoAPIServer = errors.New("its machine has no definition of an API server")
-
-// mayRaise refuses a higher minor than kubeadm-config has while the version of a replica is unknown: it may serve, and
-// be older. What kubeadm-config says already changes nothing for workers.
-func mayRaise(wanted string, current []existing, unseen []replicaStatus) error {
-	to, err := version.ParseGeneric(wanted)
-	if err != nil {
-		return untouched(err)
-	}
-	var reasons []string
-	for _, st := range unseen {
-		reasons = append(reasons, fmt.Sprintf("replica %s does not report its version: %v", st.machine(),
-			cmp.Or(st.unknown, errNoAPIServer)))
-	}
-	for _, e := range current {
-		has := nodebootstrap.ConfiguredVersion(e.wanted, e.current)
-		from, err := version.ParseGeneric(has)
-		if len(unseen) == 0 || err != nil || !from.LessThan(version.MajorMinor(to.Major(), to.Minor())) {
-			continue
-		}
-		return &problem.Problem{
-			Summary: "Workers may be newer than the control plane", Attribute: "version", Unchanged: problem.Nothing,
-			Cause: fmt.Sprintf("%s has the version %s, which would be raised to %s, but kubelets may not be newer than any "+
-				"API server, and %s", e.wanted.Label(), problem.Quote(has), wanted, strings.Join(reasons, "; ")),
-			Next: "bring the replica back, or destroy it if it is gone; then apply again.",
-		}
-	}
-	return nil
 }

@@ -163,7 +163,7 @@ func TestAdoptedConfiguration(t *testing.T) {
 	settings, s, objects := joined(t)
 	config := s.kubeadmHas(t, objects, header+"etcd: {external: {caFile: /ca.crt}}\n")
 	without := observedIn(t, s, settings)
-	if err := mayTakeOver(without, settings.Adopt); err == nil || !slices.Contains(objectDrift(without),
+	if err := (NodeBootstrap{Settings: settings}).checkAdoption(without); err == nil || !slices.Contains(objectDrift(without),
 		config.Label()+": ClusterConfiguration: etcd is set, but is not wanted") {
 		t.Errorf("without adopt: %v, %v", objectDrift(without), err)
 	}
@@ -174,7 +174,7 @@ func TestAdoptedConfiguration(t *testing.T) {
 			t.Errorf("what is kept is drift: %s", difference)
 		}
 	}
-	if err := errors.Join(mayTakeOver(current, settings.Adopt), mayKeep(current)); err != nil {
+	if err := (NodeBootstrap{Settings: settings}).checkAdoption(current); err != nil {
 		t.Fatal(err)
 	}
 	after, err := applyObjects(t.Context(), s, settings, current)
@@ -189,7 +189,7 @@ func TestAdoptedConfiguration(t *testing.T) {
 
 	s.kubeadmHas(t, objects, header+"kind: Pod\n")
 	current = observedIn(t, s, settings)
-	err = mayKeep(current)
+	err = NodeBootstrap{Settings: settings}.checkAdoption(current)
 	if !problem.Untouched(err) || !strings.Contains(err.Error(), config.Label()+": ClusterConfiguration cannot be kept") {
 		t.Errorf("a text that cannot be kept: %v", err)
 	}
@@ -211,28 +211,28 @@ func TestAdoptedBefore(t *testing.T) {
 	s.alsoManagedBy(config, "kubeadm")
 	settings.Adopt = false
 	current := observedIn(t, s, settings)
-	err := NodeBootstrap{Settings: settings}.mayApply(current)
+	err := NodeBootstrap{Settings: settings}.checkAdoption(current)
 	if !problem.Untouched(err) || !strings.Contains(err.Error(), "etcd is set, but is not wanted") ||
 		!strings.Contains(err.Error(), config.Label()+", managed by kubeadm too") ||
 		strings.Contains(err.Error(), "is missing") {
 		t.Errorf("created without adopt: %v", err)
 	}
-	if err := (NodeBootstrap{Settings: settings, Overwrites: true}).mayApply(current); err != nil {
+	if err := (NodeBootstrap{Settings: settings, Overwrites: true}).checkAdoption(current); err != nil {
 		t.Errorf("adopt is taken back: %v", err)
 	}
 	settings.Adopt = true
-	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
+	if err := (NodeBootstrap{Settings: settings}).checkAdoption(observedIn(t, s, settings)); err != nil {
 		t.Errorf("created with adopt: %v", err)
 	}
 
 	settings, s, _ = joined(t)
 	s.alsoManagedBy(config, "kubectl-label")
 	settings.Version = "1.36.4"
-	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
+	if err := (NodeBootstrap{Settings: settings}).checkAdoption(observedIn(t, s, settings)); err != nil {
 		t.Errorf("another version in a text of the provider: %v", err)
 	}
 	s.put(config, nodebootstrap.FieldManager)
-	if err := (NodeBootstrap{Settings: settings}).mayApply(observedIn(t, s, settings)); err != nil {
+	if err := (NodeBootstrap{Settings: settings}).checkAdoption(observedIn(t, s, settings)); err != nil {
 		t.Errorf("fields of the provider alone: %v", err)
 	}
 }
@@ -264,7 +264,7 @@ func TestUnknownReplicaVersion(t *testing.T) {
 	} {
 		api.kubeadmHas(t, objects, "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"+
 			"kubernetesVersion: "+test.has+"\n")
-		err := mayRaise(settings.Version, observedIn(t, api, settings), test.unseen)
+		err := checkRaise(settings.Version, observedIn(t, api, settings), test.unseen)
 		if (err != nil) != test.refused || err != nil && (!problem.Untouched(err) ||
 			!strings.Contains(err.Error(), "replica cp2 (") || strings.Contains(err.Error(), "nil") ||
 			!strings.Contains(err.Error(), "v1.35.9")) {
