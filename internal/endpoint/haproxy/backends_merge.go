@@ -34,6 +34,8 @@ const (
 type candidate struct {
 	server
 	marked int // number of balancers that list it once and with a registration's mark
+	// disputed means that its registration does not follow from the lists alone.
+	disputed bool
 }
 
 // candidates returns the servers of all balancers that have a list, and the number of these
@@ -56,38 +58,38 @@ func candidates(seen map[string]balancer) (all []candidate, lists int) {
 	}
 	all = slices.Collect(maps.Values(byServer))
 	slices.SortFunc(all, func(a, b candidate) int { return byName(a.server, b.server) })
-	return all, lists
-}
-
-// disputed returns the candidates whose registration does not follow from the lists alone.
-func disputed(all []candidate, lists int) []server {
 	addresses := map[string]int{}
 	for _, c := range all {
 		addresses[c.Name]++
 	}
-	var some []server
+	for i, c := range all {
+		all[i].disputed = c.marked < lists || addresses[c.Name] > 1
+	}
+	return all, lists
+}
+
+// disputed returns the servers that are asked for on their machines.
+func disputed(all []candidate) (some []server) {
 	for _, c := range all {
-		if c.marked < lists || addresses[c.Name] > 1 {
+		if c.disputed {
 			some = append(some, c.server)
 		}
 	}
 	return some
 }
 
-// mergeBackends decides which servers every balancer must list, and which ones stay on some, by balancer. A mark and
-// the statistics are a balancer's own word. So a server whose machine does not answer is added to the others only if
-// most balancers list it. Otherwise it stays where it is listed, if half of them list it or that balancer sends it
-// requests. If neither is so, its own next apply registers it again.
+// mergeBackends decides, from the result of candidates, which servers every balancer must list, and which ones stay on
+// some, by balancer. A mark and the statistics are a balancer's own word. So a server whose machine does not answer is
+// added to the others only if most balancers list it. Otherwise it stays where it is listed, if half of them list it or
+// that balancer sends it requests. If neither is so, its own next apply registers it again.
 func mergeBackends(
-	seen map[string]balancer, verdicts map[server]verdict,
+	seen map[string]balancer, all []candidate, lists int, verdicts map[server]verdict,
 ) (wanted []server, kept map[string][]server) {
-	all, lists := candidates(seen)
-	open := disputed(all, lists)
 	best := map[string]candidate{}
 	var unconfirmed []candidate
 	for _, c := range all {
 		switch v := verdicts[c.server]; {
-		case !slices.Contains(open, c.server), v == confirmed:
+		case !c.disputed, v == confirmed:
 		case v == denied:
 			continue
 		case 2*c.marked <= lists:
@@ -141,7 +143,7 @@ func preferred(a, b candidate, verdicts map[server]verdict) bool {
 // servers returns the wanted servers of each host's list.
 func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
 	all, lists := candidates(seen)
-	wanted, kept := mergeBackends(seen, s.askReplicas(ctx, disputed(all, lists)))
+	wanted, kept := mergeBackends(seen, all, lists, s.askReplicas(ctx, disputed(all)))
 	texts := make(map[string]string, len(seen))
 	for name, b := range seen {
 		registered, others := slices.Clone(wanted), []server(nil)

@@ -184,7 +184,8 @@ func TestMergeBackends(t *testing.T) {
 			}
 			seen[string(rune('a'+i))] = b
 		}
-		wanted, kept := mergeBackends(seen, test.verdicts)
+		all, lists := candidates(seen)
+		wanted, kept := mergeBackends(seen, all, lists, test.verdicts)
 		if !slices.Equal(wanted, test.wanted) || !maps.EqualFunc(kept, test.kept, slices.Equal) {
 			t.Errorf("%s: wanted %v, kept %v", name, wanted, kept)
 		}
