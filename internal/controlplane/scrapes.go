@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,20 +41,13 @@ func scrapeScript() host.Script {
 	return script
 }
 
-var (
-	errNoConnections = errors.New("ss is not installed on the machine")
-	errNoAuditLog    = errors.New("the API server has no audit log, which says who reads its metrics")
-)
-
-// ownProcesses connect to the components' ports, and scrape nothing: the provider's connections
-// through SSH, and probes, also those of a kubelet.
-var ownProcesses = []string{"sshd", "sshd-session", "curl", "kubelet"}
+var errNoAuditLog = errors.New("the API server has no audit log, which says who reads its metrics")
 
 // scrapersIn returns who is connected to controller-manager and scheduler.
 func scrapersIn(output string, processes map[string]host.Process) (map[string][]host.Client, error) {
 	all, known := host.ReadClients(output)
 	if !known {
-		return nil, errNoConnections
+		return nil, host.ErrNoClients
 	}
 	scrapers := map[string][]host.Client{}
 	for name, port := range metricsPorts {
@@ -63,7 +55,7 @@ func scrapersIn(output string, processes map[string]host.Process) (map[string][]
 			port = n
 		}
 		for _, c := range all {
-			if c.Port == port && !slices.Contains(ownProcesses, c.Process) {
+			if c.Port == port && !c.IsProbe() {
 				scrapers[name] = append(scrapers[name], c)
 			}
 		}

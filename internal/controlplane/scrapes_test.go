@@ -29,7 +29,7 @@ func TestScrapersIn(t *testing.T) {
 		len(got[release.Scheduler]) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := scrapersIn("clients\tnone\n", flags); !errors.Is(err, errNoConnections) {
+	if _, err := scrapersIn("clients\tnone\n", flags); !errors.Is(err, host.ErrNoClients) {
 		t.Errorf("without ss: %v", err)
 	}
 }

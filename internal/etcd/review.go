@@ -146,7 +146,7 @@ func observedMember(address, output string, reported answers) ObservedMember {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case len(fields) == 2 && fields[0] == "run" && len(runs) < mostRuns:
-			runs = append(runs, timeIn(systemdTime, fields[1]))
+			runs = append(runs, timeIn(host.SystemdTime, fields[1]))
 		case len(fields) == 5 && fields[0] == "disk":
 			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], problem.Line(fields[3]), fields[4] == "tmpfs" ||
 				fields[4] == "ramfs"
@@ -168,7 +168,8 @@ func scheduledIn(fields []string) *Scheduled {
 	sent, _, _ := strings.Cut(fields[4], "-")
 	return &Scheduled{
 		Failed: fields[0] != "success", Uploads: fields[1] == "yes",
-		Ran: timeIn(systemdTime, fields[2]), Next: timeIn(systemdTime, fields[3]), Sent: timeIn(snapshot.TimeLayout, sent),
+		Ran:  timeIn(host.SystemdTime, fields[2]),
+		Next: timeIn(host.SystemdTime, fields[3]), Sent: timeIn(snapshot.TimeLayout, sent),
 		Since: secondsIn(fields[5]),
 	}
 }
@@ -187,7 +188,7 @@ func timerIn(fields []string) (t Timer, ok bool) {
 	command, err := base64.StdEncoding.DecodeString(fields[3])
 	return Timer{
 		Name: problem.Line(fields[0]), Command: problem.Line(string(command)),
-		Failed: fields[1] != "success", Ran: timeIn(systemdTime, fields[2]),
+		Failed: fields[1] != "success", Ran: timeIn(host.SystemdTime, fields[2]),
 	}, err == nil
 }
 
@@ -206,9 +207,6 @@ func longestGap(runs []time.Time) time.Duration {
 	}
 	return longest
 }
-
-// systemdTime is how systemctl prints a time under TZ=UTC.
-const systemdTime = "Mon 2006-01-02 15:04:05 MST"
 
 // timeIn parses a time; "n/a", or an empty text, is zero.
 func timeIn(layout, text string) time.Time {

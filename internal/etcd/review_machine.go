@@ -62,14 +62,7 @@ func devicesIn(text string) []string {
 	return devices
 }
 
-var (
-	errNoMetricsListener = errors.New("etcd has no listener for metrics alone (listen-metrics-urls)")
-	errNoConnections     = errors.New("ss is not installed on the machine")
-)
-
-// ownProcesses connect to a member's listener for metrics, and scrape nothing: the provider's
-// connections through SSH, and probes, also those of a kubelet.
-var ownProcesses = []string{"sshd", "sshd-session", "curl", "kubelet"}
+var errNoMetricsListener = errors.New("etcd has no listener for metrics alone (listen-metrics-urls)")
 
 // observedScrapers returns who is connected to the listener for metrics. Other ports serve other
 // requests too, so who is connected there need not read metrics.
@@ -80,9 +73,9 @@ func observedScrapers(output string) ([]host.Client, error) {
 	case process.Flags[release.MetricsURLsFlag] == "":
 		return nil, errNoMetricsListener
 	case !known:
-		return nil, errNoConnections
+		return nil, host.ErrNoClients
 	}
-	return slices.DeleteFunc(all, func(c host.Client) bool { return slices.Contains(ownProcesses, c.Process) }), nil
+	return slices.DeleteFunc(all, host.Client.IsProbe), nil
 }
 
 // ObservedTLS is what the files of a member say about its two servers.

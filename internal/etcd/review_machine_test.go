@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -83,7 +84,7 @@ func TestObservedScrapers(t *testing.T) {
 		"a probe":       {listener + near + `users:(("curl",pid=1,fd=2))` + "\n", 0, nil},
 		"a kubelet":     {listener + near + `users:(("kubelet",pid=1,fd=2))` + "\n", 0, nil},
 		"nobody":        {listener, 0, nil},
-		"without ss":    {listener + "clients\tnone\n", 0, errNoConnections},
+		"without ss":    {listener + "clients\tnone\n", 0, host.ErrNoClients},
 		"no listener":   {process("--name=a") + far, 0, errNoMetricsListener},
 		"no such shape": {listener + "client\t2381\tlastrcv:5\n", 0, nil},
 	} {

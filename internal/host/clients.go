@@ -2,8 +2,10 @@ package host
 
 import (
 	_ "embed"
+	"errors"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,16 @@ type Client struct {
 	Process string        // its name, if it is on the same machine; "" otherwise
 	Ago     time.Duration // since it has last sent something
 }
+
+// probes are the processes that connect to a component and scrape nothing: the provider's connections through SSH, and
+// probes, also those of a kubelet.
+var probes = []string{"sshd", "sshd-session", "curl", "kubelet"}
+
+// IsProbe reports whether the process does not read metrics, although it connects to the component.
+func (c Client) IsProbe() bool { return slices.Contains(probes, c.Process) }
+
+// ErrNoClients means that the machine cannot say who is connected: see ReadClients.
+var ErrNoClients = errors.New("ss is not installed on the machine")
 
 // ClientFunctions defines the function clients, which prints who is connected to the ports that are
 // its arguments. ReadClients parses its output.

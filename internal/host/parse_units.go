@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// systemdTime is the format in which systemctl prints a time under TZ=UTC and LC_ALL=C.
-const systemdTime = "Mon 2006-01-02 15:04:05 MST"
+// SystemdTime is the format in which systemctl prints a time under TZ=UTC and LC_ALL=C.
+const SystemdTime = "Mon 2006-01-02 15:04:05 MST"
 
 // parseUnits parses `systemctl show`: one block per queried unit, in the queried order (an
 // alias answers with another Id), separated by blank lines.
@@ -72,7 +72,7 @@ func parseUnit(properties map[string]string) (UnitState, error) {
 	number(&job, "Job", math.MaxUint32)
 	state.Queued = job > 0
 	if text := properties["ActiveEnterTimestamp"]; text != "" && text != "n/a" {
-		since, err := time.Parse(systemdTime, text)
+		since, err := time.Parse(SystemdTime, text)
 		if err != nil {
 			err = fmt.Errorf("ActiveEnterTimestamp reads %s", problem.Quote(text))
 		}
