@@ -91,8 +91,9 @@ func checkReadable(ctx context.Context, s Spec, f machine.Observed) error {
 	case unreadable == 0:
 		return nil
 	}
-	return rotationRefused(s, fmt.Sprintf("%d objects in etcd would become unreadable: %s", unreadable, reason),
-		"use the bundle with that key (the newest state of kube_pki_bundle that all replicas were applied with).")
+	return rotationRefused(s, fmt.Sprintf("%d objects in etcd would become unreadable: %v", unreadable, reason),
+		readableNext(s, reason,
+			"use the bundle with that key (the newest state of kube_pki_bundle that all replicas were applied with)."))
 }
 
 // checkReadableByNew returns an error if the API server of a new replica could not read what etcd has: the members may
@@ -115,9 +116,17 @@ func checkReadableByNew(ctx context.Context, s Spec, f machine.Observed) error {
 	if unreadable == 0 {
 		return nil
 	}
-	return notReadable(s, fmt.Sprintf("its API server could not read %d objects in etcd: %s", unreadable, reason),
-		"use the bundle with that key: the newest state of kube_pki_bundle that the replicas were applied with, or an "+
-			"import with the encryption configuration of the API servers. Then apply again.")
+	return notReadable(s, fmt.Sprintf("its API server could not read %d objects in etcd: %v", unreadable, reason),
+		readableNext(s, reason, "use the bundle with that key: the newest state of kube_pki_bundle that the replicas were "+
+			"applied with, or an import with the encryption configuration of the API servers. Then apply again."))
+}
+
+// readableNext returns the next step after objects that could not be read: withKey if a key is missing.
+func readableNext(s Spec, reason error, withKey string) string {
+	if errors.Is(reason, pki.ErrUnencrypted) {
+		return s.Bundle.StepToReadUnencrypted() + "; then apply again."
+	}
+	return withKey
 }
 
 func notReadable(s Spec, cause, next string) error {
@@ -128,7 +137,7 @@ func notReadable(s Spec, cause, next string) error {
 
 // findUnreadable counts the objects in etcd that API servers of the bundle cannot read, and returns why they cannot
 // read one of them. After most objects of a resource, the rest is not read: a key that is missing shows in any of them.
-func findUnreadable(ctx context.Context, s Spec, most int) (unreadable int, reason string, err error) {
+func findUnreadable(ctx context.Context, s Spec, most int) (unreadable int, reason, err error) {
 	for _, resource := range encryptable() {
 		seen := 0
 		scan, stop := context.WithCancel(ctx)
@@ -136,13 +145,13 @@ func findUnreadable(ctx context.Context, s Spec, most int) (unreadable int, reas
 			if seen++; seen >= most {
 				stop() // ends the read after this page
 			}
-			if err := s.Bundle.Decrypts(value); err != nil {
-				unreadable, reason = unreadable+1, err.Error()
+			if err := s.Bundle.Reads(resource, value); err != nil {
+				unreadable, reason = unreadable+1, err
 			}
 		})
 		stop()
 		if err != nil && seen < most {
-			return 0, "", fmt.Errorf("cannot determine how etcd stores %s: %w", resource, err)
+			return 0, nil, fmt.Errorf("cannot determine how etcd stores %s: %w", resource, err)
 		}
 	}
 	return unreadable, reason, nil

@@ -268,6 +268,7 @@ func TestGoesBack(t *testing.T) {
 func TestCheckReadable(t *testing.T) {
 	base := testSpec(t).Bundle
 	store := fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:key1:" + strings.Repeat("x", 99)}
+	clear := fakeStore{"/registry/secrets/a/b": "k8s"}
 	for name, c := range map[string]struct {
 		has   string // the digest of the file on the machine
 		store Store
@@ -276,7 +277,8 @@ func TestCheckReadable(t *testing.T) {
 		"no encryption yet":         {"", store, ""},
 		"as wanted":                 {component.EncryptionDigest(encrypted(base)), store, ""},
 		"another key":               {"other", store, `another secretbox key named "key1"`},
-		"another key, nothing left": {"other", fakeStore{"/registry/secrets/a/b": "k8s"}, ""},
+		"another key, nothing left": {"other", fakeStore{"/registry/configmaps/a/b": "k8s"}, ""},
+		"another key, unencrypted":  {"other", clear, "set rotation.encryption to 1"},
 		"etcd does not answer":      {"other", silentStore{}, "no member answers"},
 	} {
 		s := unreachable(t)
@@ -321,6 +323,7 @@ func TestCheckReadableByNew(t *testing.T) {
 	with := func(key string) fakeStore {
 		return fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:" + key + ":xx", "/registry/configmaps/a/b": "k8s"}
 	}
+	clear := fakeStore{"/registry/secrets/a/b": "k8s"}
 	for name, c := range map[string]struct {
 		bundle *pki.Bundle
 		record string // on the machine: the ID of the cluster
@@ -329,6 +332,8 @@ func TestCheckReadableByNew(t *testing.T) {
 	}{
 		"nothing in etcd":                {encrypted(base), "", fakeStore{}, ""},
 		"its own key":                    {encrypted(base), "", with("key1"), ""},
+		"unencrypted":                    {encrypted(base), "", clear, "1 objects in etcd: secrets are stored unencrypted"},
+		"unencrypted, and no key":        {base, "", clear, ""},
 		"another key":                    {encrypted(base), "", with("key2"), `the secretbox key "key2"`},
 		"no key":                         {base, "", with("key1"), `the secretbox key "key1"`},
 		"an interrupted Create":          {encrypted(base), base.ClusterID, with("key2"), ""},

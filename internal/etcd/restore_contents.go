@@ -12,14 +12,22 @@ import (
 )
 
 // misfits describes why restored data does not belong to the cluster of a bundle: the API
-// servers could not decrypt its objects, or its workloads trust another certificate. Data
+// servers could not read its objects, or its workloads trust another certificate. Data
 // that says nothing about either is accepted, and so is a certificate that a plugin of KMS has encrypted.
 func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	var words []string
-	for _, value := range slices.Concat(data.Heads, data.Samples, [][]byte{data.CA}) {
-		if err := b.Decrypts(value); err != nil && !slices.Contains(words, err.Error()) {
+	add := func(err error) {
+		if err != nil && !slices.Contains(words, err.Error()) {
 			words = append(words, err.Error())
 		}
+	}
+	for _, resource := range data.Unencrypted {
+		if err := b.Reads(resource, nil); err != nil {
+			add(fmt.Errorf("%w: to restore this data, first %s", err, b.StepToReadUnencrypted()))
+		}
+	}
+	for _, value := range slices.Concat(data.Heads, data.Samples, [][]byte{data.CA}) {
+		add(b.Decrypts(value))
 	}
 	if otherCA {
 		return words

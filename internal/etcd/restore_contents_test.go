@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -36,8 +37,13 @@ func TestMisfits(t *testing.T) {
 		nonce := [24]byte{1}
 		return secretbox.Seal(append([]byte("k8s:enc:secretbox:v1:"+name+":"), nonce[:]...), value, &nonce, &key)
 	}
+	clear := *b
+	clear.Encryption = pki.Encryption{}
+	adopted := *b
+	adopted.EncryptionRotation = pki.Rotation[pki.Encryption]{Generation: int(pki.Adopted), Other: &pki.Encryption{}}
 	for _, c := range []struct {
 		name    string
+		bundle  *pki.Bundle // nil is b
 		data    machine.Staged
 		otherCA bool
 		want    []string
@@ -60,6 +66,18 @@ func TestMisfits(t *testing.T) {
 			name: "both", data: machine.Staged{CA: configMap(other), Samples: [][]byte{sealed}},
 			want: []string{`secretbox key "key1"`, "accept_other_ca"},
 		},
+		{
+			name: "unencrypted ConfigMaps", data: machine.Staged{Unencrypted: []string{"configmaps"}},
+			want: []string{"configmaps are stored unencrypted"},
+		},
+		{
+			name: "unencrypted ConfigMaps of another cluster, accepted", otherCA: true,
+			data: machine.Staged{CA: configMap(other), Unencrypted: []string{"configmaps"}},
+			want: []string{"set rotation.encryption to 1"},
+		},
+		{name: "unencrypted objects that the keys are not for", data: machine.Staged{Unencrypted: []string{"secrets"}}},
+		{name: "without keys", bundle: &clear, data: machine.Staged{Unencrypted: []string{"configmaps"}}},
+		{name: "at a stage that reads both", bundle: &adopted, data: machine.Staged{Unencrypted: []string{"configmaps"}}},
 		{name: "this cluster, with encrypted ConfigMaps", data: machine.Staged{CA: boxed(configMap(b), "key2", key)}},
 		{
 			name: "another cluster, with encrypted ConfigMaps",
@@ -76,7 +94,7 @@ func TestMisfits(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := misfits(b, c.data, c.otherCA)
+			got := misfits(cmp.Or(c.bundle, b), c.data, c.otherCA)
 			if len(got) != len(c.want) {
 				t.Fatalf("found %q, want %q", got, c.want)
 			}

@@ -5,7 +5,9 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/nacl/secretbox"
@@ -17,8 +19,35 @@ const (
 	longestKeyName  = 253
 )
 
+// ErrUnencrypted means that objects are stored in the clear, and that no API server of the bundle reads them.
+var ErrUnencrypted = errors.New("stored unencrypted, and the API servers of the bundle read only encrypted ones")
+
 // headBytes is how much of a value is its beginning: names of keys are short.
 const headBytes = 48
+
+// Reads returns why the API servers of the bundle cannot read a value of etcd that belongs to an object of the resource,
+// or nil. An unencrypted value is judged by its resource alone: an API server reads it only as long as one of its
+// encryptions stores that resource in the clear. Otherwise, the error is Decrypts'.
+func (b *Bundle) Reads(resource string, value []byte) error {
+	clear := func(e Encryption) bool { return !e.Covers(resource) }
+	if bytes.HasPrefix(value, []byte(encryptedPrefix)) || slices.ContainsFunc(b.Encryptions(), clear) {
+		return b.Decrypts(value)
+	}
+	return fmt.Errorf("%s are %w", resource, ErrUnencrypted)
+}
+
+// StepToReadUnencrypted describes what makes API servers of the bundle read unencrypted objects as well.
+func (b *Bundle) StepToReadUnencrypted() string {
+	r := b.EncryptionRotation
+	switch {
+	case r.Stage() != Steady:
+		return "take the rotation of encryption back, then begin one to no encryption"
+	case r.Other != nil && r.Other.Kind == Plain:
+		return fmt.Sprintf("set rotation.encryption back to %d", r.Generation-1)
+	}
+	return fmt.Sprintf("remove encryption from kube_pki_bundle and set rotation.encryption to %d: its first stage reads "+
+		"both", r.Generation+1)
+}
 
 // Decrypts returns why the API servers of the bundle cannot read a value of etcd, or nil. A value
 // that is cut off after headBytes or less is judged by the name of its key alone.

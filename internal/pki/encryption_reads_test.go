@@ -5,6 +5,8 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
+	"errors"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/nacl/secretbox"
@@ -84,5 +86,43 @@ func TestDecrypts(t *testing.T) {
 			}
 			wantError(t, err, c.wantErr)
 		})
+	}
+}
+
+// TestReads: API servers read unencrypted objects only where one of their encryptions leaves them so.
+func TestReads(t *testing.T) {
+	box := Encryption{Kind: Secretbox, Resources: []string{"secrets"}, Name: "key1"}
+	both := Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}, Name: "key2"}
+	at := func(generation int, other Encryption) Rotation[Encryption] {
+		return Rotation[Encryption]{Generation: generation, Other: &other}
+	}
+	for name, c := range map[string]struct {
+		bundle   Bundle
+		resource string
+		next     string // "": it is readable
+	}{
+		"no encryption":               {Bundle{}, "secrets", ""},
+		"from creation":               {Bundle{Encryption: box}, "secrets", "set rotation.encryption to 1"},
+		"another resource":            {Bundle{Encryption: box}, "configmaps", ""},
+		"turned on, introduced":       {Bundle{EncryptionRotation: at(1, box)}, "secrets", ""},
+		"turned on, adopted":          {Bundle{Encryption: box, EncryptionRotation: at(2, Encryption{})}, "secrets", ""},
+		"turned on":                   {Bundle{Encryption: box, EncryptionRotation: at(3, Encryption{})}, "secrets", "back to 2"},
+		"another key":                 {Bundle{Encryption: box, EncryptionRotation: at(6, both)}, "secrets", "encryption to 7"},
+		"another key, introduced":     {Bundle{Encryption: box, EncryptionRotation: at(4, both)}, "secrets", "take the rot"},
+		"more resources, introduced":  {Bundle{Encryption: box, EncryptionRotation: at(4, both)}, "configmaps", ""},
+		"more resources":              {Bundle{Encryption: both, EncryptionRotation: at(6, box)}, "configmaps", "to 7"},
+		"turned off":                  {Bundle{EncryptionRotation: at(6, box)}, "secrets", ""},
+		"turned off, only introduced": {Bundle{Encryption: box, EncryptionRotation: at(4, Encryption{})}, "secrets", ""},
+	} {
+		err := c.bundle.Reads(c.resource, []byte(plainText))
+		if errors.Is(err, ErrUnencrypted) != (c.next != "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if step := c.bundle.StepToReadUnencrypted(); !strings.Contains(step, c.next) {
+			t.Errorf("%s: %q, want %q", name, step, c.next)
+		}
+		if err := c.bundle.Reads(c.resource, []byte("k8s:enc:aescbc:v1:key9:x")); err == nil {
+			t.Errorf("%s: reads an object with an unknown key", name)
+		}
 	}
 }

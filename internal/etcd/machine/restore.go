@@ -156,6 +156,8 @@ type Staged struct {
 	CA      []byte   // the ConfigMap with the cluster's root certificate; empty if there is none
 	Heads   [][]byte // the beginnings of encrypted values
 	Samples [][]byte // some of these values
+
+	Unencrypted []string // resources, of those that can be encrypted, with values in the clear
 }
 
 // String describes the restored data.
@@ -395,6 +397,11 @@ func (s *Staged) set(key, value string) (err error) {
 		s.Heads = append(s.Heads, decode())
 	case "sample":
 		s.Samples = append(s.Samples, decode())
+	case "unencrypted":
+		if value != "secrets" && value != "configmaps" {
+			return errors.New("not a resource that can be encrypted")
+		}
+		s.Unencrypted = append(s.Unencrypted, value)
 	}
 	return err
 }

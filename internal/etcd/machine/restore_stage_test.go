@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,14 @@ cd run
 tools=$2
 c() { "$tools/etcdctl" --endpoints=unix://c:1 "$@" 2>/dev/null; }
 until c endpoint health >/dev/null; do sleep 0.1; done
-c put "$3/secrets/a/b" k8s:enc:secretbox:v1:key1:abcdefghijklmnopqrstuvwxyz
+c txn <<EOF
+
+put $3/secrets/a/b k8s:enc:secretbox:v1:key1:abcdefghijklmnopqrstuvwxyz
+put $3/secrets/a/c k8s
+put $3/secrets/a/d k8s
+
+
+EOF
 c put "$3/configmaps/kube-system/kube-root-ca.crt" 'k8s:enc:secretbox:v1:key2:certificate, of the cluster'
 c snapshot save "$1/good.db"
 c put /registry/pods/late yes
@@ -295,12 +303,13 @@ func TestStageEndsItsFetch(t *testing.T) {
 	}
 }
 
-// reports checks what is reported of the objects: how Secrets and ConfigMaps are encrypted, and the root certificate.
+// reports checks what is reported of the objects: how Secrets and ConfigMaps are encrypted, which are not, and the root certificate.
 func (s Staged) reports(t *testing.T) {
 	t.Helper()
 	const ca = "k8s:enc:secretbox:v1:key2:certificate, of the cluster"
 	if string(s.CA) != ca || len(s.Heads) != 2 || len(s.Samples) != 2 ||
-		!strings.HasPrefix(string(s.Samples[0]), "k8s:enc:secretbox:v1:key1:") || string(s.Samples[1]) != ca {
+		!strings.HasPrefix(string(s.Samples[0]), "k8s:enc:secretbox:v1:key1:") || string(s.Samples[1]) != ca ||
+		!slices.Equal(s.Unencrypted, []string{"secrets"}) {
 		t.Errorf("staged %+v", s)
 	}
 }

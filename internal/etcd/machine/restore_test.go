@@ -23,13 +23,13 @@ const report = "token prod-0011\nsize 20512\nsaved 1700000000\nrevision 41\nbump
 
 func TestReadStaged(t *testing.T) {
 	value := base64.StdEncoding.EncodeToString([]byte("k8s:enc:x"))
-	got, err := ReadStaged(report + "head " + value + "\nsample " + value + "\n")
+	got, err := ReadStaged(report + "head " + value + "\nsample " + value + "\nunencrypted secrets\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Token != "prod-0011" || got.Size != 20512 || !got.Saved.Equal(time.Unix(1700000000, 0)) || got.Revision != 41 ||
 		got.Bump != 1000000000 || got.Keys != 3 || len(got.CA) != 0 || string(got.Heads[0]) != "k8s:enc:x" ||
-		string(got.Samples[0]) != "k8s:enc:x" {
+		string(got.Samples[0]) != "k8s:enc:x" || !slices.Equal(got.Unencrypted, []string{"secrets"}) {
 		t.Errorf("read %+v", got)
 	}
 	if got.Reused {
