@@ -137,13 +137,34 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 	if !f.TakesOver(s.Replica) && !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if now := running(s, f); now != nil && len(asObserved(s, f).client().NotReady(ctx)) == 0 {
-		return now
+	recorded := f.Rollback
+	if recorded != nil && !sameGenerations(recorded.Generations, target) {
+		recorded = nil
 	}
-	if f.Rollback != nil && sameGenerations(f.Rollback.Generations, target) {
-		return f.Rollback
+	ready := running(s, f)
+	if ready != nil && len(asObserved(s, f).client().NotReady(ctx)) > 0 {
+		ready = nil
 	}
-	return nil
+	return chooseTarget(f, ready, recorded)
+}
+
+// chooseTarget returns what a change can be rolled back to: what runs and is ready, or what an interrupted change has
+// recorded. Either is nil if there is none. An upgrade that ended after its API server was ready leaves a mix of two
+// versions, which may be ready, but what it has recorded is what is known to work.
+func chooseTarget(f machine.Observed, ready, recorded *machine.RollbackRecord) *machine.RollbackRecord {
+	if ready == nil || recorded != nil && mixesVersions(f) {
+		return recorded
+	}
+	return ready
+}
+
+// mixesVersions reports whether the components of a replica have different versions.
+func mixesVersions(f machine.Observed) bool {
+	first := f.EffectiveVersion(release.APIServer)
+	return slices.ContainsFunc(release.Components(), func(name string) bool {
+		version := f.EffectiveVersion(name)
+		return version != "" && version != first
+	})
 }
 
 // running returns what runs now, or nil if that could not be restored.

@@ -66,6 +66,41 @@ func TestRollbackTarget(t *testing.T) {
 	}
 }
 
+// TestChooseTarget: a mix of two versions is ready as well, but is not what an upgrade that was cut off has found.
+func TestChooseTarget(t *testing.T) {
+	s := testSpec(t)
+	ready, recorded := rollbackRecordOf(s), rollbackRecordOf(s)
+	older := func(names ...string) func(*machine.Observed) {
+		return func(f *machine.Observed) {
+			for _, name := range names {
+				f.Executables[name] = component.Artifact("1.35.4", name).Path()
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		alter           func(*machine.Observed)
+		ready, recorded *machine.RollbackRecord
+		want            *machine.RollbackRecord
+	}{
+		"nothing is ready, no earlier change": {older(), nil, nil, nil},
+		"nothing is ready":                    {older(), nil, &recorded, &recorded},
+		"ready":                               {older(), &ready, nil, &ready},
+		"ready, after a change was cut off":   {older(), &ready, &recorded, &ready},
+		"cut off after the API server": {
+			older(release.ControllerManager, release.Scheduler), &ready, &recorded, &recorded,
+		},
+		"cut off before the last one":      {older(release.Scheduler), &ready, &recorded, &recorded},
+		"a mix without an earlier change":  {older(release.Scheduler), &ready, nil, &ready},
+		"all of the older version is left": {older(release.Components()...), &ready, &recorded, &ready},
+	} {
+		f := converged(t, s)
+		c.alter(&f)
+		if got := chooseTarget(f, c.ready, c.recorded); got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestRunsItsRecord: what a process has not read, or what is not recorded, cannot be restored.
 func TestRunsItsRecord(t *testing.T) {
 	for name, c := range map[string]struct {
