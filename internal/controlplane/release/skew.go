@@ -55,7 +55,17 @@ func CheckSkew(version, name string, s Versions) error {
 			refusals = append(refusals, fmt.Errorf("%w: etcd member %s: %w", ErrSkew, member, err))
 		}
 	}
-	return errors.Join(append(refusals, checkKubelets(version, want, s.Kubelets)...)...)
+	if !s.serves(version) {
+		refusals = append(refusals, checkKubelets(version, want, s.Kubelets)...)
+	}
+	return errors.Join(refusals...)
+}
+
+// serves reports whether an API server runs the minor of a version already. Another one of that minor then meets no
+// kubelet that this minor has not met: to refuse it would prevent a security patch, or the repair of a replica.
+func (s Versions) serves(version string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.Replicas)),
+		func(has string) bool { return SameMinor(has, version) })
 }
 
 // checkReplica checks that API servers of one control plane differ by at most one minor,

@@ -20,6 +20,11 @@ func TestMayRun(t *testing.T) {
 		s.Kubelets = versions
 		return s
 	}
+	newer := func(versions map[string]string) Versions { // than a minor that no replica runs
+		s := replicas("1.34.4")
+		s.Kubelets = versions
+		return s
+	}
 	etcd := func(versions map[string]string) Versions {
 		s := replicas("1.33.13")
 		s.Etcd = versions
@@ -72,16 +77,36 @@ func TestMayRun(t *testing.T) {
 		},
 		{
 			name: "kubelets too new", version: "1.33.13", replica: "cp9",
-			skew: kubelets(map[string]string{"a": "1.34.0", "b": "1.35.1"}),
+			skew: newer(map[string]string{"a": "1.34.0", "b": "1.35.1"}),
 			want: []string{
 				"the kubelets of nodes a (1.34.0), b (1.35.1) would be newer than the API server, which is not supported: " +
 					"choose 1.35 or newer",
 			},
 		},
 		{
-			name: "one kubelet too new", version: "1.33.13", replica: "cp1",
-			skew: kubelets(map[string]string{"a": "1.34.0", "b": "1.33.1"}),
+			name: "one kubelet too new", version: "1.33.13", replica: "cp9",
+			skew: newer(map[string]string{"a": "1.34.0", "b": "1.33.1"}),
 			want: []string{"a (1.34.0) would be newer than the API server"},
+		},
+		{
+			name: "a kubelet too new for the minor that others serve", version: "1.36.3", replica: "cp3",
+			skew: Versions{
+				Replicas: map[string]string{"cp1": "1.37.2", "cp2": "1.36.3"}, Kubelets: map[string]string{"cp1": "1.37.2"},
+			},
+		},
+		{
+			name: "a patch with a kubelet too new", version: "1.36.4", replica: "cp2",
+			skew: Versions{
+				Replicas: map[string]string{"cp1": "1.37.2", "cp2": "1.36.3"}, Kubelets: map[string]string{"cp1": "1.37.2"},
+			},
+		},
+		{
+			name: "a patch with a kubelet too old", version: "1.33.14", replica: "cp1",
+			skew: kubelets(map[string]string{"a": "1.29.0"}),
+		},
+		{
+			name: "a kubelet too old for the first of a minor", version: "1.34.4", replica: "cp4",
+			skew: kubelets(map[string]string{"a": "1.30.0"}), want: []string{"a (1.30.0) to 1.31 first"},
 		},
 		{
 			name: "many kubelets", version: "1.34.4", replica: "cp1",
