@@ -95,17 +95,12 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	}
 	options := drainOptions{
 		stops: d.restarts(release.APIServer),
-		check: func(ctx context.Context, _ heldLock) error { return r.checkRotation(ctx, s, f) },
+		check: func(ctx context.Context, lock heldLock) error { return r.checkChange(ctx, s, f, lock) },
 	}
-	if changesVersion(s, f) {
-		options.check = func(ctx context.Context, lock heldLock) error {
-			if err := checkReadable(ctx, s, f); err != nil {
-				return err
-			}
-			return r.checkUpgrade(ctx, s, lock)
+	if !changesVersion(s, f) {
+		if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
+			return Status{}, err
 		}
-	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
-		return Status{}, err
 	}
 	if err := bindBeforeCertificateChange(ctx, asObserved(s, f), d); err != nil {
 		return Status{}, err
@@ -124,6 +119,15 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		return status, err
 	}
 	return status, r.rewriteInRotation(ctx, s)
+}
+
+// checkChange returns why the replica may not change now, or nil. A change of the version does not come with a stage of a
+// rotation, but the bundle may have other CAs or keys at the same stage.
+func (r *Replicas) checkChange(ctx context.Context, s Spec, f machine.Observed, lock heldLock) error {
+	if err := r.checkRotation(ctx, s, f); err != nil || !changesVersion(s, f) {
+		return err
+	}
+	return r.checkUpgrade(ctx, s, lock)
 }
 
 // reregister registers a replica without drift. The reason why it was out of rotation may have

@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 func TestChangesVersion(t *testing.T) {
@@ -149,4 +152,21 @@ type unseenRegistrar struct{ *recordingRegistrar }
 
 func (unseenRegistrar) Registered(context.Context, string, string) ([]string, error) {
 	return []string{"not registered on lb1"}, errors.New("no balancer answers")
+}
+
+// TestUpgradeComparesKeys: a version may change together with a bundle that has other keys at the same stage, as one
+// from another copy of the state does. What the replica has signed would be refused.
+func TestUpgradeComparesKeys(t *testing.T) {
+	base := unreachable(t)
+	for _, version := range []string{base.Version, "1.36.4"} {
+		s := base
+		s.Bundle = cptest.At(t, base.Bundle, pki.ServiceAccountPart, 2)
+		f := converged(t, s)
+		s.Bundle, s.Version = cptest.At(t, base.Bundle, pki.ServiceAccountPart, 2), version
+		s.Registrar = &recordingRegistrar{}
+		err := NewReplicas(nil).checkChange(t.Context(), s, f, heldLock{})
+		if !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "at generation 2 of service-account with another") {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
 }
