@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +30,7 @@ type replicaStatus struct {
 	port          int
 	host          *host.Host          // nil if the address is malformed
 	version       string              // of its API server, running or defined; "" if unknown
-	changing      bool                // a change was interrupted; only known for the replica itself
-	upgrading     bool                // and it was an upgrade that had begun
+	upgrading     bool                // an upgrade from this version was interrupted
 	generations   map[pki.Part]int    // of what is on disk and runs
 	keys          map[pki.Part]string // readKeys
 	unknown       error               // why the generations are unknown
@@ -106,16 +104,8 @@ func ownStatus(ctx context.Context, s Spec) replicaStatus {
 	}
 	f := machine.Interpret(facts)
 	st.read(s.Bundle.ClusterID, f)
-	if st.version == "" {
-		return st
-	}
-	if f.Record.Port != 0 {
+	if st.version != "" && f.Record.Port != 0 {
 		st.port = f.Record.Port // it serves on this port until the change
-	}
-	// During an upgrade the old version counts: the replica may go forward, and back.
-	if st.changing = f.Rollback != nil; st.changing {
-		st.upgrading = f.Rollback.Version != "" && f.Rollback.Version != st.version
-		st.version = cmp.Or(f.Rollback.Version, st.version)
 	}
 	return st
 }
@@ -147,6 +137,12 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 		st.keys = readKeys(f)
 		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f, component.Names())
 		st.between = st.unknown != nil
+		// During an upgrade the old version counts: the replica may go forward, and back. All replicas see it so, because
+		// those of a plan share what the first one has observed.
+		if st.version != "" && f.Rollback != nil && f.Rollback.Version != "" {
+			st.upgrading = f.Rollback.Version != st.version
+			st.version = f.Rollback.Version
+		}
 	}
 }
 

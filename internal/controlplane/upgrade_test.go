@@ -170,3 +170,25 @@ func TestUpgradeComparesKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestUpgradingStatus: while an upgrade of a replica is interrupted, its version is the one from before, whoever asks.
+func TestUpgradingStatus(t *testing.T) {
+	s := testSpec(t)
+	for name, c := range map[string]struct {
+		before, want string
+		upgrading    bool
+	}{
+		"no change":      {"", s.Version, false},
+		"another change": {s.Version, s.Version, false},
+		"an upgrade":     {"1.35.4", "1.35.4", true},
+	} {
+		f := converged(t, s)
+		if c.before != "" {
+			f.Rollback = &machine.RollbackRecord{Version: c.before}
+		}
+		st := replicaStatus{name: s.Name}
+		if st.read(s.Bundle.ClusterID, f); st.version != c.want || st.upgrading != c.upgrading {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
