@@ -18,13 +18,14 @@ type changeLocks struct {
 	byCluster map[string]*changeLock // by cluster id
 }
 
-// changeLock is the lock of one control plane. Whoever has it may use failed and prepared, and takes
+// changeLock is the lock of one control plane. Whoever has it may use failed, prepared and saved, and takes
 // the lease.
 type changeLock struct {
 	cluster  string
 	held     chan struct{} // full while an operation has the lock
 	failed   string        // the replica whose change failed; "" if none
 	prepared string        // the version that all machines are prepared for
+	saved    string        // the version before which a snapshot of etcd was saved
 
 	mu     sync.Mutex
 	users  int          // operations that wait for the lock, have it, or keep a replica paused

@@ -101,7 +101,8 @@ func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed,
 	if err := checkKubelet(s, f); err != nil {
 		return f, false, err
 	}
-	if err := joining(); err != nil {
+	first, err := joining()
+	if err != nil {
 		return f, false, err
 	}
 	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
@@ -119,7 +120,10 @@ func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed,
 	if f.Record.ClusterID != "" { // the API server is stopped, and the bundle may lack the key that it has there
 		return f, false, checkReadable(ctx, s, f)
 	}
-	return f, false, checkReadableByNew(ctx, s, f)
+	if err := checkReadableByNew(ctx, s, f); err != nil || !first {
+		return f, false, err
+	}
+	return f, false, r.saveBeforeJoin(ctx, s)
 }
 
 // notRegistered returns the failure of the step after which a replica exists: Terraform marks it as tainted, because a

@@ -115,20 +115,25 @@ func prepare(ctx context.Context, s Spec, t heldLock, seen release.Versions, all
 	if err := installEverywhere(ctx, s, all); err != nil {
 		return versionRefused(s, "upgraded to", err.Error(), "fix this, then apply again.", err)
 	}
-	first := !slices.ContainsFunc(all, func(st replicaStatus) bool {
-		return st.upgrading || st.name != s.Name && st.version == s.Version
-	})
-	if first {
+	if runsFirst(s, all) {
 		for _, api := range seen.Removed {
 			problem.Progress(ctx, "%s: warning: clients have requested %s", s.Machine(), api)
 		}
-		if err := saveSnapshot(ctx, s); err != nil {
+		if err := saveSnapshot(ctx, s, t); err != nil {
 			return versionRefused(s, "upgraded to", "no snapshot of etcd could be saved: "+err.Error(),
 				"fix this, then apply again.", err)
 		}
 	}
 	t.lock.prepared = s.Version
 	return nil
+}
+
+// runsFirst reports whether s is the first of the existing replicas, or of those and a new one, to run its version.
+// Without another replica, a new one upgrades nothing.
+func runsFirst(s Spec, all []replicaStatus) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(st replicaStatus) bool {
+		return st.upgrading || st.name != s.Name && st.version == s.Version
+	})
 }
 
 // installEverywhere installs the programs on the machines of all replicas.
@@ -153,7 +158,11 @@ func installEverywhere(ctx context.Context, s Spec, all []replicaStatus) error {
 	return nil
 }
 
-func saveSnapshot(ctx context.Context, s Spec) error {
+// saveSnapshot saves a snapshot of etcd before the first API server runs the version of s, once per run.
+func saveSnapshot(ctx context.Context, s Spec, t heldLock) error {
+	if t.lock.saved == s.Version {
+		return nil
+	}
 	place := ""
 	if s.Store != nil {
 		var err error
@@ -161,6 +170,7 @@ func saveSnapshot(ctx context.Context, s Spec) error {
 			return err
 		}
 	}
+	t.lock.saved = s.Version
 	if place == "" {
 		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade",
 			s.Machine())
@@ -170,39 +180,61 @@ func saveSnapshot(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// beginCheckJoin starts to check whether a new replica may run together with the existing ones.
-// The returned function waits for the result. A dead machine does not prevent a cluster from
-// growing: one replica at the wanted minor is enough, because it moved there when all were
-// within one minor.
-func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() error {
-	answer := make(chan error, 1)
-	go func() { answer <- r.checkJoin(ctx, s) }()
-	return func() error { return <-answer }
+// saveBeforeJoin saves a snapshot of etcd for a new replica that is the first to run its version.
+func (r *Replicas) saveBeforeJoin(ctx context.Context, s Spec) error {
+	t, err := r.changeLocks.acquire(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer t.end()
+	if err := saveSnapshot(t.context(ctx), s, t); err != nil {
+		return versionRefused(s, "created with", "no snapshot of etcd could be saved: "+err.Error(),
+			"fix this, then apply again.", err)
+	}
+	return nil
 }
 
-func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
+// beginCheckJoin starts to check whether a new replica may run together with the existing ones.
+// The returned function waits for the result, and reports whether it is the first to run its version. A dead machine does not prevent a cluster from
+// growing: one replica at the wanted minor is enough, because it moved there when all were
+// within one minor.
+func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() (first bool, err error) {
+	answer := make(chan error, 1)
+	first := false
+	go func() {
+		var err error
+		first, err = r.checkJoin(ctx, s)
+		answer <- err
+	}()
+	return func() (bool, error) {
+		err := <-answer
+		return first, err
+	}
+}
+
+func (r *Replicas) checkJoin(ctx context.Context, s Spec) (first bool, err error) {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return versionRefused(s, "created with", err.Error(), "fix this, then apply again.", err)
+		return false, versionRefused(s, "created with", err.Error(), "fix this, then apply again.", err)
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return versionRefused(s, "created with", err.Error(), "follow the rule above, then apply again.", err)
+		return false, versionRefused(s, "created with", err.Error(), "follow the rule above, then apply again.", err)
 	}
 	var unseen []string
 	for _, st := range all {
 		switch {
 		case st.name == s.Name:
 		case release.SameMinor(st.version, s.Version):
-			return nil
+			return runsFirst(s, all), nil
 		case st.version == "":
 			unseen = append(unseen, fmt.Sprintf("replica %s does not report its version: %v", st.machine(), st.unknown))
 		}
 	}
 	if len(unseen) > 0 {
-		return versionRefused(s, "created with", strings.Join(unseen, "; ")+"; and no other one runs the same minor",
+		return false, versionRefused(s, "created with", strings.Join(unseen, "; ")+"; and no other one runs the same minor",
 			"bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
 	}
-	return nil
+	return runsFirst(s, all), nil
 }
 
 // requestedRemovedAPIs returns the APIs that clients have requested and that the wanted version

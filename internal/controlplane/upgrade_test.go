@@ -192,3 +192,57 @@ func TestUpgradingStatus(t *testing.T) {
 		}
 	}
 }
+
+// TestRunsFirst: the snapshot is saved before the first API server of a version, whether that is upgraded or created.
+func TestRunsFirst(t *testing.T) {
+	s := testSpec(t)
+	at := func(name, version string) replicaStatus { return replicaStatus{name: name, version: version} }
+	for name, c := range map[string]struct {
+		all  []replicaStatus
+		want bool
+	}{
+		"a new control plane":              {nil, false},
+		"an upgrade":                       {[]replicaStatus{at(s.Name, "1.35.4"), at("cp2", "1.35.4")}, true},
+		"its only replica":                 {[]replicaStatus{at(s.Name, "1.35.4")}, true},
+		"the second upgrade":               {[]replicaStatus{at(s.Name, "1.35.4"), at("cp2", s.Version)}, false},
+		"a new replica":                    {[]replicaStatus{at("cp2", "1.35.4"), at("cp3", "1.35.4")}, true},
+		"a new replica, not the first one": {[]replicaStatus{at("cp2", "1.35.4"), at("cp3", s.Version)}, false},
+		"an upgrade was interrupted": {
+			[]replicaStatus{at(s.Name, "1.35.4"), {name: "cp2", version: "1.35.4", upgrading: true}}, false,
+		},
+	} {
+		if got := runsFirst(s, c.all); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// savingStore counts the snapshots.
+type savingStore struct {
+	fakeStore
+	saved *[]string
+	err   error
+}
+
+func (b savingStore) Save(_ context.Context, label string) (string, error) {
+	*b.saved = append(*b.saved, label)
+	return "cp1:/x.db", b.err
+}
+
+// TestSaveBeforeJoin: replicas that are created together save one snapshot. Without one, none is created.
+func TestSaveBeforeJoin(t *testing.T) {
+	s := unreachable(t)
+	s.Registrar = &recordingRegistrar{}
+	var saved []string
+	full := errors.New("no space")
+	r := NewReplicas(nil)
+	for _, fails := range []error{full, nil, nil} {
+		s.Store = savingStore{saved: &saved, err: fails}
+		if err := r.saveBeforeJoin(t.Context(), s); !errors.Is(err, fails) || err != nil && !problem.Untouched(err) {
+			t.Errorf("%v, want %v", err, fails)
+		}
+	}
+	if len(saved) != 2 || saved[1] != "kubernetes-"+s.Version {
+		t.Errorf("saved %q", saved)
+	}
+}
