@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -219,6 +220,7 @@ func TestArchiveIsRoots(t *testing.T) {
 		"receive": ArchiveFunctions + RestoreFunctions + receiveScript,
 		"stage":   "kind=member\n" + ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript,
 		"place":   ArchiveFunctions + placeScript,
+		"inspect": Action{Verb: Inspect}.script(),
 	}
 	for planted, plant := range map[string]string{
 		"a link":                `ln -s "$victim" "$data/archive"`,
@@ -228,7 +230,7 @@ func TestArchiveIsRoots(t *testing.T) {
 	} {
 		for name, script := range scripts {
 			inRoot := planted == "a part that is a link"
-			if inRoot && (name == "settle" || name == "receive" || name == "stage" || name == "place") {
+			if inRoot && name != "archive" && name != "wipe" && name != "save" {
 				continue // in root's own directory, only root can have made it
 			}
 			t.Run(planted+", "+name, func(t *testing.T) {
@@ -272,6 +274,76 @@ diff "$data-before" "$data-after"
 				}
 			})
 		}
+	}
+}
+
+// inspect runs the check of the v2 store with a tool that is a script.
+func (d disk) inspect(tool string) (string, error) {
+	d.t.Helper()
+	tools := d.t.TempDir()
+	program := []byte("#!/bin/sh -eu\n" + tool)
+	if err := os.WriteFile(tools+"/etcdutl", program, 0o700); err != nil { //nolint:gosec // it is run
+		d.t.Fatal(err)
+	}
+	a := Action{Verb: Inspect, DataDir: d.data, Tools: tools}
+	out, err := exec.Command("sh", "-euc", string(host.Assignments(a.vars())+a.script()), "kube").CombinedOutput()
+	return string(out), err
+}
+
+// TestInspect: the check gets links to the files of etcd, where etcd's user cannot reach them, and leaves nothing.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.write("member/snap/1.snap", "member/snap/db.tmp")
+	before := list(t, d.data)
+	out, err := d.inspect("cd \"${3#--data-dir=}\"; find . -type f | LC_ALL=C sort >&2; rm member/wal/0.wal; ls -A " +
+		d.data + " >&2\n")
+	want := "./member/snap/1.snap\n./member/wal/0.wal\n.hidden\nlost+found\nmember\nnotes\n"
+	if err != nil || out != want {
+		t.Errorf("%v: the check has %q, want %q", err, out, want)
+	}
+	if after := list(t, d.data); after != before || list(t, d.data+"-archive") != "" {
+		t.Errorf("left: %q, was %q, and %q", after, before, list(t, d.data+"-archive"))
+	}
+	if out, err := d.inspect("echo detected custom >&2; exit 1"); err == nil || out != "detected custom\n" {
+		t.Errorf("%v: %q", err, out)
+	}
+}
+
+// TestInspectLinksNoOtherFile: what etcd's user, who runs meanwhile, puts where the log is gets no link of root.
+func TestInspectLinksNoOtherFile(t *testing.T) {
+	t.Parallel()
+	for planted, plant := range map[string]func(outside, at string) error{
+		"a link":                  os.Symlink,
+		"a file with other links": os.Link,
+		"a file of another user": func(_, at string) error {
+			return errors.Join(os.WriteFile(at, nil, 0o600), os.Chown(at, 65534, 65534))
+		},
+		"a pipe": func(_, at string) error { return syscall.Mkfifo(at, 0o600) },
+	} {
+		t.Run(planted, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t)
+			outside := filepath.Join(filepath.Dir(d.data), "outside")
+			if err := errors.Join(os.WriteFile(outside, nil, 0o600), plant(outside, d.data+"/member/wal/zz.wal")); err != nil {
+				t.Fatal(err)
+			}
+			links := func() uint64 {
+				info, err := os.Stat(outside)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return info.Sys().(*syscall.Stat_t).Nlink
+			}
+			before := links()
+			out, err := d.inspect(`echo it was called; mv "` + d.data + `/.kube-v2store" "` + d.data + `/taken"` + "\n")
+			if err == nil || !strings.Contains(out, "etcd makes none") || strings.Contains(out, "it was called") {
+				t.Errorf("%v: %s", err, out)
+			}
+			if after := links(); after != before {
+				t.Errorf("the file outside has %d links, and had %d", after, before)
+			}
+		})
 	}
 }
 

@@ -145,7 +145,7 @@ func (a Action) verbScript() host.Script {
 	case Resume:
 		return runtimeFunctions() + "member_resume\n"
 	case Inspect:
-		return inspectScript
+		return ArchiveFunctions + inspectScript
 	case SaveSnapshot:
 		return a.settleScript() + a.Save.Script()
 	case PlaceRestored:
@@ -175,7 +175,9 @@ func (a Action) vars() map[string]string {
 	case Retire, Clear, PlaceRestored:
 		return archiveVars(a.DataDir, a.Member, a.Keep)
 	case Inspect:
-		return map[string]string{"data": a.DataDir, "tools": a.Tools}
+		vars := archiveVars(a.DataDir, a.Member, a.Keep)
+		vars["tools"] = a.Tools
+		return vars
 	case SaveSnapshot:
 		vars := archiveVars(a.DataDir, a.Member, a.Keep)
 		maps.Copy(vars, a.Save.Vars())
