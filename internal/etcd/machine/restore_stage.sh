@@ -23,11 +23,20 @@ cleanup() {
   if [ -n "$survivor" ]; then systemctl start --no-block etcd.service || true; fi
 }
 
+# plain DIRECTORY: fails if it is a link, or contains anything but files and directories. etcd makes nothing else, and
+# the scratch etcd, which runs as root, would write where a link leads.
+plain() {
+  [ -z "$(find "$1" ! -type f ! -type d -print -quit)" ] ||
+    fail "$data/member is or contains a link or a special file, and etcd makes none: find out who made it, and" \
+      "remove it"
+}
+
 # copy makes a database of the survivor's data, with what is only in its log: etcd forgets the other members on a copy.
 # The database is complete when etcd has closed it in order and then ended by the signal. Nothing is flushed: after a
 # power cut, this begins again. The data itself is only read.
 copy() {
   [ -d "$data/member" ] || fail "$data has no data of a member"
+  plain "$data/member"
   room "$(($(bytes "$data/member") * 2))"
   # A crash loop is stopped too, and started again if this fails.
   if [ "$(systemctl show --property=LoadState --value etcd.service)" != not-found ]; then
@@ -36,6 +45,7 @@ copy() {
   fi
   mkdir "$work/copy"
   cp -a --reflink=auto "$data/member" "$work/copy/"
+  plain "$work/copy/member" # etcd's user could change the data until etcd was stopped
   serve "$work/copy" --force-new-cluster --unsafe-no-fsync
   # shellcheck disable=SC2034 # of restore_functions.sh
   revision=$(ask endpoint status --write-out=json 2>"$work/log" | sed -n 's/.*"revision":\([0-9]*\).*/\1/p')

@@ -448,3 +448,61 @@ func contentOf(t *testing.T, dir string) string {
 	}
 	return string(out)
 }
+
+// TestStageFollowsNoLink: nothing is started with data of a survivor that contains links, also ones that are made until
+// etcd is stopped.
+func TestStageFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	for planted, plant := range map[string]string{
+		"the database":  `ln -s "$outside" "$data/member/snap/db"`,
+		"the directory": `mv "$data/member" "$data/taken"; ln -s taken "$data/member"`,
+		"a pipe":        `mkfifo "$data/member/wal/0.wal"`,
+	} {
+		for _, when := range []string{"before", "meanwhile"} {
+			t.Run(planted+", "+when, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				vars := archiveVars(dir+"/etcd", "cp1", 3)
+				for _, name := range []string{
+					"source", "snapshot", "commands", "environment", "name", "peer", "token", "quota",
+				} {
+					vars[name] = ""
+				}
+				vars["kind"], vars["key"], vars["bump"], vars["reserve"] = "member", "k1", "auto", "0"
+				vars["tools"], vars["outside"], vars["log"] = dir+"/bin", dir+"/outside", dir+"/log"
+				planted, stop := plant, ":"
+				if when == "meanwhile" {
+					planted, stop = ":", plant
+				}
+				setUp := `mkdir -p "$data/member/snap" "$data/member/wal" "$tools"
+printf '#!/bin/sh\necho etcd >>%s\n' "$log" >"$tools/etcd"
+printf '#!/bin/sh\n' >"$tools/etcdctl"
+chmod +x "$tools/etcd" "$tools/etcdctl"
+systemctl() {
+  echo "$1" >>"$log"
+  case $1 in show) echo loaded ;; stop) if [ "$2" = etcd.service ]; then ` + stop + `; fi ;; esac
+}
+` + planted + "\n"
+				script := host.Assignments(vars) + host.Script(setUp) + ArchiveFunctions + RestoreFunctions + stagedFunctions +
+					stageScript
+				out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(script)).CombinedOutput()
+				if err == nil || !strings.Contains(string(out), "etcd makes none") {
+					t.Errorf("%v: %s", err, out)
+				}
+				asked, err := os.ReadFile(dir + "/log")
+				want := "stop\n" // of what still fetches a snapshot
+				if when == "meanwhile" {
+					want += "show\nstop\nstop\nstart\n"
+				} else {
+					want += "stop\n"
+				}
+				if err != nil || string(asked) != want {
+					t.Errorf("%v: it did %q, want %q", err, asked, want)
+				}
+				if _, err := os.Stat(dir + "/etcd-archive"); !os.IsNotExist(err) {
+					t.Errorf("something is left: %v", err)
+				}
+			})
+		}
+	}
+}
