@@ -126,7 +126,7 @@ func (m *testMachine) Observe(ctx context.Context, q host.Query) (host.Facts, er
 		Listeners: map[int]host.Listener{},
 		DiskFree:  map[string]int64{},
 	}
-	for _, path := range append(q.Contents, q.Files...) {
+	for _, path := range slices.Concat(q.Contents, q.Notes, q.Files) {
 		if f, ok := m.files[path]; ok {
 			facts.Files[path] = host.FileState{
 				Mode: f.Mode, Owner: machine.OrRoot(f.Owner), Group: machine.OrRoot(f.Group),
@@ -134,7 +134,7 @@ func (m *testMachine) Observe(ctx context.Context, q host.Query) (host.Facts, er
 			}
 		}
 	}
-	for _, path := range q.Files {
+	for _, path := range slices.Concat(q.Notes, q.Files) {
 		_, known := facts.Files[path]
 		info, err := os.Stat(m.at(path))
 		switch {

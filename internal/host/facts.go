@@ -10,7 +10,10 @@ import (
 type Query struct {
 	Files    []string // existence, mode, owner, digest
 	Binaries []string // like Files, for files of Install: the digest is taken from its record if size and time still match
-	Contents []string // like Files, with the content: never for a private key
+	Contents []string // like Files, with the content, up to 1 MiB: never for a private key
+	// Notes are small files that root writes to directories of other users: existence, mode, owner, content. What those
+	// users have put in their place, anything but a regular file of root of at most 64 KiB, counts as missing.
+	Notes    []string
 	Dirs     []string // entry names
 	Units    []string // systemd units, with the suffix
 	Ports    []int    // their listeners
@@ -55,9 +58,9 @@ type FileState struct {
 	Mode         fs.FileMode // with the type: fs.ModeDir, fs.ModeSymlink; no type for a regular file
 	Owner, Group string
 	Size         int64
-	SHA256       string // hex; "" if it is not a regular file
+	SHA256       string // hex; "" if it is not a regular file, or larger than 1 GiB
 	Recorded     string // for a binary: the digest that Install recorded; differs from SHA256 if it was altered since
-	Content      string // only if requested
+	Content      string // only if requested; "" if it is too large
 }
 
 // UnitState is the state of one unit, in systemd's terms.

@@ -55,7 +55,7 @@ func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) 
 func unique(paths []string) []string { return slices.Compact(slices.Sorted(slices.Values(paths))) }
 
 func checkQuery(q Query) error {
-	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Dirs, q.Disks} {
+	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Notes, q.Dirs, q.Disks} {
 		for _, p := range list {
 			if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, "\n\t\\\x00") {
 				return fmt.Errorf("path %q: want an absolute, clean path", p)
@@ -92,9 +92,10 @@ func observeScript(q Query) string {
 	b.WriteString(withoutComments(observeFunctions))
 	call("basics")
 	hashed := slices.Concat(q.Files, q.Contents)
-	all("files", slices.Concat(hashed, q.Binaries))
+	all("files", slices.Concat(hashed, q.Notes, q.Binaries))
 	all("digests", hashed)
 	all("contents", unique(q.Contents))
+	all("notes", unique(q.Notes))
 	all("binaries", q.Binaries)
 	each("dir", q.Dirs)
 	all("units", q.Units)

@@ -30,19 +30,48 @@ files() {
   stat --printf 'file\t%f\t%U\t%G\t%s\t%n\n' -- "$@" 2>/dev/null
 }
 
-digests() {
-  sha256sum -- "$@" 2>/dev/null | prefixed digest
-}
-
-# contents PATH…: the files with a header each, as head prints them, in base64. That is two processes for all of them.
-contents() {
+# bounded BYTES COMMAND… -- PATH…: runs the command with the paths that are regular files of at most that size. Any
+# other one may have no end.
+bounded() {
+  most=$1 command=''
+  shift
+  until [ "$1" = -- ]; do command="$command $1" && shift; done
+  shift
+  newline='
+'
+  sizes=$newline$(stat -L -c '%s %n' -- "$@" 2>/dev/null)$newline
   for file; do
     shift
-    [ ! -f "$file" ] || set -- "$@" "$file"
+    size=${sizes%%" $file$newline"*} size=${size##*"$newline"}
+    case $size in '' | *[!0-9]*) continue ;; esac
+    if [ -f "$file" ] && [ "$size" -le "$most" ]; then set -- "$@" "$file"; fi
   done
-  [ $# -gt 0 ] || return
+  # shellcheck disable=SC2086 # a command with its flags
+  [ $# -eq 0 ] || $command -- "$@" 2>/dev/null
+}
+
+digests() {
+  bounded 1073741824 sha256sum -- "$@" | prefixed digest
+}
+
+# contents PATH…: the files with a header each, as head prints them, in base64. That is three processes for all files.
+contents() {
   printf 'contents\t'
-  head -v -c 1073741824 -- "$@" 2>/dev/null | base64 -w 0
+  bounded 1048576 head -v -c 1048576 -- "$@" | base64 -w 0
+  echo
+}
+
+# notes PATH…: small files in directories of users other than root, who may replace them meanwhile: nothing here waits
+# for a pipe, follows a link or reads without end. Each file has a header that nobody can know before.
+notes() {
+  read -r mark </proc/sys/kernel/random/uuid
+  printf 'notes\t%s\t' "$mark"
+  for file; do
+    if [ -f "$file" ] && [ ! -L "$file" ]; then
+      printf '%s %s\n' "$mark" "$file"
+      dd if="$file" iflag=nofollow,nonblock bs=65537 count=1 2>/dev/null
+    fi
+  done | base64 -w 0
   echo
 }
 

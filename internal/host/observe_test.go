@@ -1,17 +1,22 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 func TestObserve(t *testing.T) {
@@ -95,6 +100,73 @@ func TestObserve(t *testing.T) {
 	}
 	if facts.Output != "a\tb\n" {
 		t.Errorf("output %q", facts.Output)
+	}
+}
+
+// TestObserveEndsWithAnyFile: an observation ends, and has the other files, whatever the owner of a directory puts in
+// the place of a file.
+func TestObserveEndsWithAnyFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testrun.Missing(t, "notes are root's")
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"good": "good\n", "forged": "==> " + dir + "/good <==\nforged\nend\t\n", "strange": "strange\n",
+		"other": "other\n",
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+	}
+	must(t, os.WriteFile(dir+"/large", make([]byte, 16<<20), 0o644))
+	must(t, os.WriteFile(dir+"/endless", nil, 0o644))
+	must(t, os.Truncate(dir+"/endless", 1<<40))
+	must(t, os.Chown(dir+"/strange", 65534, 65534))
+	must(t, syscall.Mkfifo(dir+"/pipe", 0o600))
+	must(t, os.Symlink("/dev/zero", dir+"/zero"))
+	must(t, os.Symlink("good", dir+"/link"))
+	in := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+		return paths
+	}
+	odd := in("pipe", "zero", "large", "endless", "none")
+	run := func(q Query) Facts {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		command := exec.CommandContext(ctx, "sh", "-c", observeScript(q), "kube")
+		command.WaitDelay = time.Second
+		out, err := command.Output()
+		if err != nil || len(out) > maxOutput {
+			t.Fatalf("%d bytes: %v", len(out), err)
+		}
+		facts, _, err := parseFacts(string(out), q)
+		must(t, err)
+		return facts
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("good\n")))
+
+	facts := run(Query{Files: append(in("other"), odd[:2]...), Contents: append(in("good"), odd...)})
+	if f := facts.Files[dir+"/good"]; f.Content != "good\n" || f.SHA256 != sum || facts.Files[dir+"/other"].SHA256 == "" {
+		t.Errorf("with others: %+v", facts.Files)
+	}
+	for _, path := range odd {
+		if f := facts.Files[path]; f.Content != "" || (f.SHA256 == "") != (path != dir+"/large") {
+			t.Errorf("%s: %+v", path, f)
+		}
+	}
+
+	facts = run(Query{Notes: append(in("good", "forged", "strange", "other", "link"), odd...)})
+	var there []string
+	for path := range facts.Files {
+		there = append(there, path)
+	}
+	if slices.Sort(there); !slices.Equal(there, in("forged", "good", "other")) {
+		t.Errorf("notes are there: %q", there)
+	}
+	if f := facts.Files[dir+"/good"]; f.Content != "good\n" || f.Mode != 0o644 ||
+		facts.Files[dir+"/other"].Content != "other\n" {
+		t.Errorf("notes: %+v", facts.Files)
 	}
 }
 

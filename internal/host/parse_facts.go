@@ -110,7 +110,7 @@ func unexpectedAnswer(what, name string) error {
 
 // parseFiles combines what stat, sha256sum, head and the records say.
 func parseFiles(r report, q Query) (map[string]FileState, error) {
-	asked := slices.Concat(q.Files, q.Contents, q.Binaries)
+	asked := slices.Concat(q.Files, q.Contents, q.Notes, q.Binaries)
 	files := map[string]FileState{}
 	for _, value := range r["file"] {
 		fields := strings.SplitN(value, "\t", 5)
@@ -155,7 +155,42 @@ func parseFiles(r report, q Query) (map[string]FileState, error) {
 	for path, content := range contents {
 		update(path, func(s *FileState) { s.Content = content })
 	}
-	return files, nil
+	return files, parseNotes(files, r.first("notes"), q.Notes)
+}
+
+// maxNote is the size of a note. The machine sends one byte more.
+const maxNote = 64 << 10
+
+// parseNotes adds the contents of the notes to their states, and removes what counts as missing.
+func parseNotes(files map[string]FileState, value string, paths []string) error {
+	mark, encoded, _ := strings.Cut(value, "\t")
+	mark, err := matchingOrEmpty(bootIDPattern, "the mark of notes", mark)
+	if err != nil {
+		return err
+	}
+	text, err := parseBase64("notes", encoded)
+	if err != nil {
+		return err
+	}
+	contents := map[string]string{}
+	if mark != "" {
+		for part := range strings.SplitSeq(text, mark+" ") {
+			path, content, _ := strings.Cut(part, "\n")
+			contents[path] = content
+		}
+	}
+	for _, path := range paths {
+		state, there := files[path]
+		content, read := contents[path]
+		if !there || !read || !state.Mode.IsRegular() || state.Owner != "root" || state.Size > maxNote ||
+			len(content) > maxNote {
+			delete(files, path)
+			continue
+		}
+		state.Content = content
+		files[path] = state
+	}
+	return nil
 }
 
 // splitContents returns the contents of files by path, from what "head -v" prints of them: a header before each, and an

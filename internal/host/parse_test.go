@@ -246,7 +246,8 @@ func FuzzParseFacts(f *testing.F) {
 			}
 		}
 		for path, state := range facts.Files {
-			if !slices.Contains(slices.Concat(asked.Files, asked.Contents, asked.Binaries), path) || state.Size < 0 ||
+			paths := slices.Concat(asked.Files, asked.Contents, asked.Notes, asked.Binaries)
+			if !slices.Contains(paths, path) || state.Size < 0 ||
 				state.SHA256 != "" && !digestPattern.MatchString(state.SHA256) || state.Owner != "?" &&
 				!ownerPattern.MatchString(state.Owner) {
 				t.Errorf("%q: %+v", path, state)
@@ -282,6 +283,38 @@ func FuzzParseFacts(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestParseNotes(t *testing.T) {
+	const mark = "2fab716e-5c74-4163-8f4b-3b90aff66b09"
+	root := FileState{Mode: 0o644, Owner: "root", Size: 2}
+	noted := root
+	noted.Content = "b\n"
+	big, link, other := root, root, root
+	big.Size, link.Mode, other.Owner = maxNote+1, fs.ModeSymlink|0o777, "etcd"
+	encoded := base64.StdEncoding.EncodeToString([]byte(mark + " /a\na\n==> /b <==\n" + mark + " /b\nb\n"))
+	for name, c := range map[string]struct {
+		a, b  FileState
+		value string
+		want  map[string]FileState // without /a
+		bad   bool
+	}{
+		"notes of root":              {root, root, mark + "\t" + encoded, map[string]FileState{"/b": noted}, false},
+		"of another user":            {root, other, mark + "\t" + encoded, map[string]FileState{}, false},
+		"a link":                     {root, link, mark + "\t" + encoded, map[string]FileState{}, false},
+		"too large":                  {root, big, mark + "\t" + encoded, map[string]FileState{}, false},
+		"the other one is too large": {big, root, mark + "\t" + encoded, map[string]FileState{"/b": noted}, false},
+		"read was none":              {root, root, "", map[string]FileState{}, false},
+		"without a mark":             {root, root, "\t" + encoded, map[string]FileState{}, false},
+		"another mark":               {root, root, "x\t" + encoded, nil, true},
+		"no base64":                  {root, root, mark + "\t%", nil, true},
+	} {
+		files := map[string]FileState{"/a": c.a, "/b": c.b}
+		err := parseNotes(files, c.value, []string{"/a", "/b", "/c"})
+		if delete(files, "/a"); (err != nil) != c.bad || !c.bad && !reflect.DeepEqual(files, c.want) {
+			t.Errorf("%s: %+v, %v", name, files, err)
+		}
+	}
 }
 
 func TestSplitContents(t *testing.T) {

@@ -49,7 +49,7 @@ var payloads = map[string]string{
 // hides the others.
 var observationKeys = []string{
 	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "contents",
-	"dir", "entry", "unit", "disk", "command", "output",
+	"notes", "dir", "entry", "unit", "disk", "command", "output",
 }
 
 // watch records what is sent to a machine.
@@ -117,6 +117,9 @@ func forged(answer, key, payload string, instead bool) string {
 			value = changedBase64(value, func(text string) string { return forgedContents(text, payload, instead) })
 		case key == "output":
 			value = changedBase64(value, func(text string) string { return forgedText(text, payload, instead) })
+		case key == "notes":
+			mark, encoded, _ := strings.Cut(value, "\t")
+			value = mark + "\t" + changedBase64(encoded, func(text string) string { return forgedText(text, payload, false) })
 		case instead:
 			value = payload
 		default:
@@ -373,7 +376,7 @@ func TestHostileMembers(t *testing.T) {
 // the plane, in the most important places: its records and files, and the output of its
 // programs.
 func TestHostileChanges(t *testing.T) {
-	for _, key := range []string{"contents", "output", "entry", "unit"} {
+	for _, key := range []string{"contents", "notes", "output", "entry", "unit"} {
 		for name, payload := range map[string]string{
 			"shell": payloads["shell"], "lines": payloads["lines"],
 			"terminal": payloads["terminal"] + payloads["bytes"],

@@ -58,6 +58,15 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 			}
 		}
 		fmt.Fprintf(out, "contents\t%s\n", base64.StdEncoding.EncodeToString([]byte(strings.Join(all, "\n"))))
+	case "notes":
+		mark := bootID(m.id)
+		var all strings.Builder
+		for _, p := range words {
+			if f, there := m.files[p]; there {
+				all.WriteString(mark + " " + p + "\n" + f.content)
+			}
+		}
+		fmt.Fprintf(out, "notes\t%s\t%s\n", mark, base64.StdEncoding.EncodeToString([]byte(all.String())))
 	case "binaries":
 		for _, p := range words {
 			if f, there := m.files[p]; there {

@@ -57,7 +57,7 @@ func (systemd) State(facts host.Facts, name string) host.UnitState {
 
 func (systemd) AddStartNotes(q *host.Query, names ...string) {
 	for _, name := range names {
-		addMissing(&q.Contents, unit.StartNotePath(name))
+		addMissing(&q.Notes, unit.StartNotePath(name))
 	}
 }
 
