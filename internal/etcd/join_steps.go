@@ -153,7 +153,7 @@ func (j *joining) checkVersion(ctx context.Context, v membership.View) (bool, er
 	if err := membership.MayJoinAs(j.clients.Survey(ctx, v), j.s.Version); err != nil {
 		return false, j.refuse(&v, err.Error(), "choose a version that can run together with the other members")
 	}
-	inspect := prepareUpgrade(j.s, v, 0, j.cl.observeAll(ctx, j.s)).Inspect
+	inspect := prepareUpgrade(j.s, "", v, 0, j.cl.observeAll(ctx, j.s)).Inspect
 	switch finding, err := j.cl.checkV2Store(ctx, j.clients, j.s, v, inspect); {
 	case err != nil:
 		return false, j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -95,7 +96,9 @@ type upgradePreparation struct {
 // prepareUpgrade decides about the preparation from the observed state of all members and
 // machines. It refuses if the machine of a member cannot be reached: the programs could
 // not be installed there, and the member could not be repaired.
-func prepareUpgrade(s Spec, v membership.View, id uint64, machines []machine.Observed) upgradePreparation {
+func prepareUpgrade(
+	s Spec, from string, v membership.View, id uint64, machines []machine.Observed,
+) upgradePreparation {
 	var p upgradePreparation
 	var silent []string
 	reached := map[string]bool{}
@@ -106,7 +109,7 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []machine.Obs
 			silent = append(silent, fmt.Sprintf("%s: %s", f.Label(), f.Err))
 		case f.Record != nil && f.Record.ClusterID == s.Bundle.ClusterID:
 			reached[f.Address] = true
-			p.consider(s, v, f)
+			p.consider(s, from, v, f)
 		}
 	}
 	if len(silent) > 0 {
@@ -114,7 +117,7 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []machine.Obs
 		return p
 	}
 	// If members run the version already, and there is a snapshot from before the first of
-	// them, the upgrade is in progress.
+	// them, the upgrade is in progress. One from before another upgrade to it does not count.
 	if p.Saved != "" && slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Version == s.Version }) {
 		return p
 	}
@@ -127,13 +130,14 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []machine.Obs
 }
 
 // consider adds what one machine needs.
-func (p *upgradePreparation) consider(s Spec, v membership.View, f machine.Observed) {
+func (p *upgradePreparation) consider(s Spec, from string, v membership.View, f machine.Observed) {
 	entry, _ := v.ByPeerURL(membership.PeerURL(f.Address))
 	if len(machine.MissingArtifacts(s.Spec, f)) > 0 {
 		p.Install = append(p.Install, f)
 	}
-	if saved := snapshot.SavedBefore(f.Facts, s.Directory(), s.Version); len(saved) > 0 && p.Saved == "" {
-		p.Saved = saved[0] + " on " + f.Label()
+	saved := snapshot.SavedBefore(f.Facts, s.Directory(), from, s.Version)
+	if saved != "" && path.Base(saved) > path.Base(p.Saved) { // the names begin with the time
+		p.Saved = saved + " on " + f.Label()
 	}
 	if !release.LeavesV2(entry.Version, s.Version) {
 		return
@@ -184,7 +188,7 @@ func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool
 		}
 		return true, nil
 	}
-	p := prepareUpgrade(c.s, *v, entry.ID, c.cl.observeAll(ctx, c.s))
+	p := prepareUpgrade(c.s, c.step.From, *v, entry.ID, c.cl.observeAll(ctx, c.s))
 	switch {
 	case p.Wait != nil:
 		return false, c.waitOrRefuse(ctx, v, p.Wait)

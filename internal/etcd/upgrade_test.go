@@ -162,7 +162,11 @@ func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.
 }
 
 func TestPrepare(t *testing.T) {
-	const kept = "20260101T000000Z-etcd-3.5.35-to-3.6.16.db"
+	const (
+		earlier = "20251201T000000Z-etcd-3.5.35-to-3.6.16.db"
+		kept    = "20260101T000000Z-etcd-3.5.35-to-3.6.16.db"
+		other   = "20260201T000000Z-etcd-3.6.15-to-3.6.16.db"
+	)
 	for _, c := range []struct {
 		name string
 		from string
@@ -198,6 +202,19 @@ func TestPrepare(t *testing.T) {
 			all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
+		{"in progress, and one before", "3.5.35", "Lhh", func(v *membership.View, all []machine.Observed) []machine.Observed {
+			v.Members[2].Version = "3.6.16"
+			dir := snapshot.UpgradesDir(layout.DefaultDataDir)
+			all[0].Facts.Dirs[dir], all[1].Facts.Dirs[dir] = []string{earlier}, []string{kept}
+			return all
+		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp2 (10.0.0.2)"},
+		{"in progress, after another one", "3.5.35", "Lhh", func(
+			v *membership.View, all []machine.Observed,
+		) []machine.Observed {
+			v.Members[2].Version = "3.6.16"
+			all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{other}
+			return all
+		}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1"},
 		{
 			"an attempt that left none behind", "3.5.35",
 			"Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
@@ -242,7 +259,7 @@ func TestPrepare(t *testing.T) {
 		if c.edit != nil {
 			machines = c.edit(&v, machines)
 		}
-		if got := prepareUpgrade(s, v, v.Members[0].ID, machines).words(); got != c.want {
+		if got := prepareUpgrade(s, c.from, v, v.Members[0].ID, machines).words(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

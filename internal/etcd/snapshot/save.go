@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -141,17 +140,15 @@ func ValidateLabel(label string) error {
 // UpgradeLabel returns the label of the snapshot before an upgrade of etcd.
 func UpgradeLabel(from, to string) string { return "etcd-" + from + "-to-" + to }
 
-// SavedBefore returns the snapshots on a machine that were saved at the beginning of an
-// upgrade to a version, newest first.
-func SavedBefore(facts host.Facts, dataDir, to string) []string {
+// SavedBefore returns the newest snapshot on a machine that was saved before an upgrade of
+// etcd from and to these versions, or "".
+func SavedBefore(facts host.Facts, dataDir, from, to string) string {
 	dir := UpgradesDir(dataDir)
-	var all []string
+	newest := ""
 	for _, name := range facts.Dirs[dir] {
-		if savedForm.MatchString(name) && strings.HasSuffix(name, "-to-"+to+".db") {
-			all = append(all, path.Join(dir, name))
+		if savedForm.MatchString(name) && name[len(TimeLayout):] == "-"+UpgradeLabel(from, to)+".db" {
+			newest = max(newest, path.Join(dir, name))
 		}
 	}
-	slices.Sort(all)
-	slices.Reverse(all)
-	return all
+	return newest
 }

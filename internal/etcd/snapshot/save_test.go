@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
@@ -38,14 +37,17 @@ func TestRoomFor(t *testing.T) {
 
 func TestSavedBefore(t *testing.T) {
 	facts := host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
-		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db",
+		"20260101T000000Z-etcd-3.6.15-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db",
+		"20260201T000000Z-etcd-3.6.15-to-3.6.16.db", "20260303T000000Z-etcd-3.5.35-to-3.6.16.db",
 		"20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
 		"20260401T000000Z-before-kubernetes-1.35.4.db", "20260501T000000Z-etcd-3.5.35-to-3.6.16.db.part",
 	}}}
-	got := strings.Join(SavedBefore(facts, layout.DefaultDataDir, "3.6.16"), " ")
-	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db "+
-		"/var/lib/etcd-archive/upgrades/20260101T000000Z-etcd-3.5.35-to-3.6.16.db" {
+	got := SavedBefore(facts, layout.DefaultDataDir, "3.6.15", "3.6.16")
+	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db" {
 		t.Errorf("%s", got)
+	}
+	if got := SavedBefore(facts, layout.DefaultDataDir, "3.7.3", "3.6.16"); got != "" {
+		t.Errorf("of another upgrade: %s", got)
 	}
 }
 
