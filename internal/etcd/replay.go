@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -60,10 +61,10 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 }
 
 // leaveOldLog lets all members write a snapshot of their raft log, once the last of them runs 3.6: so the entries that
-// set the version of before are not applied again at a start, whoever restarts a member.
-func (c *updating) leaveOldLog(ctx context.Context) {
-	from := membership.MinorReported(c.step.From)
-	if membership.MinorReported(c.s.Version) != replayMinor || from == replayMinor {
+// set the version of before are not applied again at a start, whoever restarts a member. It comes before the removal of
+// the record of the version from before: if it is cut off, the next apply repeats it.
+func (c *updating) leaveOldLog(ctx context.Context, from string) {
+	if membership.MinorReported(c.s.Version) != replayMinor || !release.IsOlder(from, c.s.Version) {
 		return
 	}
 	v, err := c.clients.View(ctx, c.cl.addresses(c.s))

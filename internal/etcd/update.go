@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -229,6 +230,8 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return false, err
 	}
 	if r.Restart == "" {
+		// What was cut off has left a record.
+		c.leaveOldLog(ctx, machine.UnitVersion(c.f.Facts.Files[layout.RollbackUnitPath].Content))
 		return true, c.write(ctx, r)
 	}
 	if err := c.mayChangeDefinition(v, r); err != nil {

@@ -31,13 +31,13 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r mach
 	case err == nil:
 		problem.Progress(ctx, "etcd %s: serving with %s", c.s.Name, c.s.Version)
 		c.cl.ended(c.s.Version, c.s.Name, true)
+		c.leaveOldLog(ctx, c.step.From)
 		if err := c.removeRollbackRecord(ctx); err != nil {
 			return err
 		}
 		if c.step.downgrades() {
 			return c.endDowngrade(ctx)
 		}
-		c.leaveOldLog(ctx)
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.Label(), err)

@@ -270,3 +270,38 @@ func TestCutOffRollBack(t *testing.T) {
 		}
 	}
 }
+
+// TestCutOffAfterUpgrade: an upgrade from 3.5 that was cut off when the last member was started is completed with a
+// snapshot of the log, also by an apply that is cut off again. No other one is.
+func TestCutOffAfterUpgrade(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.withArgs(map[string]string{"snapshot-count": "100"}, "cp1")
+	f.create(specs, "cp1")
+	s := specs["cp1"]
+	for _, c := range []struct {
+		before string
+		want   bool
+	}{{"3.5.35", true}, {"3.6.15", false}, {"3.7.0", false}} {
+		f.machine("cp1").files[layout.RollbackUnitPath] = host.File{
+			Path: layout.RollbackUnitPath, Content: []byte(unitOf(c.before)), Mode: 0o644,
+		}
+		for _, cut := range []bool{true, false} {
+			entries := f.calm(s).Members[0].Index
+			f.impatient()
+			left := &atomic.Int32{}
+			left.Store(1)
+			if whole := f.clusters.machine; cut {
+				f.clusters.machine = func(h *host.Host) machine.Machine { return killed{whole(h), false, left} }
+			}
+			_, err := f.clusters.Update(f.context(), s)
+			_, unfinished := f.machine("cp1").files[layout.RollbackUnitPath]
+			if (err != nil) != cut || unfinished != cut {
+				t.Fatalf("from %s, cut off %v: unfinished %v, %v", c.before, cut, unfinished, err)
+			}
+			if more := f.calm(s).Members[0].Index - entries; more > 100 != c.want {
+				t.Errorf("from %s, cut off %v: %d more entries", c.before, cut, more)
+			}
+		}
+	}
+}
