@@ -121,8 +121,8 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	return status, r.rewriteInRotation(ctx, s)
 }
 
-// checkChange returns why the replica may not change now, or nil. A change of the version does not come with a stage of a
-// rotation, but the bundle may have other CAs or keys at the same stage.
+// checkChange returns why the replica may not change now, or nil. A change of the version does not come with a stage of
+// a rotation, but the bundle may have other CAs or keys at the same stage.
 func (r *Replicas) checkChange(ctx context.Context, s Spec, f machine.Observed, lock heldLock) error {
 	if err := r.checkRotation(ctx, s, f); err != nil || !changesVersion(s, f) {
 		return err

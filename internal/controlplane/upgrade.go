@@ -194,9 +194,9 @@ func (r *Replicas) saveBeforeJoin(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// beginCheckJoin starts to check whether a new replica may run together with the existing ones.
-// The returned function waits for the result, and reports whether it is the first to run its version. A dead machine does not prevent a cluster from
-// growing: one replica at the wanted minor is enough, because it moved there when all were
+// beginCheckJoin starts to check whether a new replica may run together with the existing ones. The returned function
+// waits for the result, and reports whether the replica is the first to run its version. A dead machine does not
+// prevent a cluster from growing: one replica at the wanted minor is enough, because it moved there when all were
 // within one minor.
 func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() (first bool, err error) {
 	answer := make(chan error, 1)

@@ -25,9 +25,9 @@ var ErrUnencrypted = errors.New("stored unencrypted, and the API servers of the 
 // headBytes is how much of a value is its beginning: names of keys are short.
 const headBytes = 48
 
-// Reads returns why the API servers of the bundle cannot read a value of etcd that belongs to an object of the resource,
-// or nil. An unencrypted value is judged by its resource alone: an API server reads it only as long as one of its
-// encryptions stores that resource in the clear. Otherwise, the error is Decrypts'.
+// Reads returns why the API servers of the bundle cannot read a value of etcd that belongs to an object of the
+// resource, or nil. An unencrypted value is judged by its resource alone: an API server reads it only as long as one of
+// its encryptions stores that resource in the clear.
 func (b *Bundle) Reads(resource string, value []byte) error {
 	clear := func(e Encryption) bool { return !e.Covers(resource) }
 	if bytes.HasPrefix(value, []byte(encryptedPrefix)) || slices.ContainsFunc(b.Encryptions(), clear) {

@@ -93,8 +93,8 @@ func TestDecrypts(t *testing.T) {
 func TestReads(t *testing.T) {
 	box := Encryption{Kind: Secretbox, Resources: []string{"secrets"}, Name: "key1"}
 	both := Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}, Name: "key2"}
-	at := func(generation int, other Encryption) Rotation[Encryption] {
-		return Rotation[Encryption]{Generation: generation, Other: &other}
+	encrypting := func(e Encryption, generation int, other Encryption) Bundle {
+		return Bundle{Encryption: e, EncryptionRotation: Rotation[Encryption]{Generation: generation, Other: &other}}
 	}
 	for name, c := range map[string]struct {
 		bundle   Bundle
@@ -104,15 +104,15 @@ func TestReads(t *testing.T) {
 		"no encryption":               {Bundle{}, "secrets", ""},
 		"from creation":               {Bundle{Encryption: box}, "secrets", "set rotation.encryption to 1"},
 		"another resource":            {Bundle{Encryption: box}, "configmaps", ""},
-		"turned on, introduced":       {Bundle{EncryptionRotation: at(1, box)}, "secrets", ""},
-		"turned on, adopted":          {Bundle{Encryption: box, EncryptionRotation: at(2, Encryption{})}, "secrets", ""},
-		"turned on":                   {Bundle{Encryption: box, EncryptionRotation: at(3, Encryption{})}, "secrets", "back to 2"},
-		"another key":                 {Bundle{Encryption: box, EncryptionRotation: at(6, both)}, "secrets", "encryption to 7"},
-		"another key, introduced":     {Bundle{Encryption: box, EncryptionRotation: at(4, both)}, "secrets", "take the rot"},
-		"more resources, introduced":  {Bundle{Encryption: box, EncryptionRotation: at(4, both)}, "configmaps", ""},
-		"more resources":              {Bundle{Encryption: both, EncryptionRotation: at(6, box)}, "configmaps", "to 7"},
-		"turned off":                  {Bundle{EncryptionRotation: at(6, box)}, "secrets", ""},
-		"turned off, only introduced": {Bundle{Encryption: box, EncryptionRotation: at(4, Encryption{})}, "secrets", ""},
+		"turned on, introduced":       {encrypting(Encryption{}, 1, box), "secrets", ""},
+		"turned on, adopted":          {encrypting(box, 2, Encryption{}), "secrets", ""},
+		"turned on":                   {encrypting(box, 3, Encryption{}), "secrets", "back to 2"},
+		"another key":                 {encrypting(box, 6, both), "secrets", "encryption to 7"},
+		"another key, introduced":     {encrypting(box, 4, both), "secrets", "take the rot"},
+		"more resources, introduced":  {encrypting(box, 4, both), "configmaps", ""},
+		"more resources":              {encrypting(both, 6, box), "configmaps", "to 7"},
+		"turned off":                  {encrypting(Encryption{}, 6, box), "secrets", ""},
+		"turned off, only introduced": {encrypting(box, 4, Encryption{}), "secrets", ""},
 	} {
 		err := c.bundle.Reads(c.resource, []byte(plainText))
 		if errors.Is(err, ErrUnencrypted) != (c.next != "") {

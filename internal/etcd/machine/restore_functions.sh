@@ -157,9 +157,9 @@ see_ca() {
   see "$work/ca" "$objects/$ca" --print-value-only
 }
 
-# report prints what tells whether the data fits the cluster: its root certificate, and how objects are encrypted, or that
-# a resource has unencrypted ones. Only the beginning of encrypted values, and three whole ones of a resource, leave the
-# machine.
+# report prints what tells whether the data fits the cluster: its root certificate, how objects are encrypted, and which
+# resources have unencrypted ones. Only the beginning of encrypted values, and three whole ones of a resource, leave
+# the machine.
 report() {
   printf 'token %s\nsize %s\nsaved %s\nrevision %s\nbump %s\nkeys %s\n' "$token" "$size" "$saved" "$revision" "$bump" \
     "$(printf '%s' "$status" | sed -n 's/.*"totalKey":\([0-9]*\).*/\1/p')"
@@ -169,7 +169,11 @@ report() {
     see "$work/values" "$objects/$resource/" --prefix --limit=500 --write-out=json
     tr ',' '\n' <"$work/values" |
       sed -n 's/^"value":"\([^"]*\)".*/\1/p' | awk -v resource="$resource" '
-        /^azhzOmVu/ { print "head " substr($0, 1, 64); if (n < 3 && length($0) < 65536) { n++; print "sample " $0 }; next }
+        /^azhzOmVu/ {
+          print "head " substr($0, 1, 64)
+          if (n < 3 && length($0) < 65536) { n++; print "sample " $0 }
+          next
+        }
         !clear++ { print "unencrypted " resource }'
   done
 }

@@ -303,7 +303,8 @@ func TestStageEndsItsFetch(t *testing.T) {
 	}
 }
 
-// reports checks what is reported of the objects: how Secrets and ConfigMaps are encrypted, which are not, and the root certificate.
+// reports checks what is reported of the objects: how Secrets and ConfigMaps are encrypted, which are not, and the root
+// certificate.
 func (s Staged) reports(t *testing.T) {
 	t.Helper()
 	const ca = "k8s:enc:secretbox:v1:key2:certificate, of the cluster"
