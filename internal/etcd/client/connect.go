@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -54,7 +56,7 @@ func Connect(clientURL string, o Options) (*clientv3.Client, error) {
 		MaxCallRecvMsgSize: cmp.Or(o.MaxAnswer, maxAnswer),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(o.Dial),
-			grpc.WithChainUnaryInterceptor(failFast, aroundChanges(at.Hostname(), o.Around)),
+			grpc.WithChainUnaryInterceptor(failFast, aroundChanges(at.Hostname(), o.Around), requireComplete),
 			grpc.WithNoProxy(),
 			grpc.WithMaxHeaderListSize(maxHeader),
 			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used immediately
@@ -81,4 +83,31 @@ func failFast(ctx context.Context, method string, req, reply any, conn *grpc.Cli
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
+}
+
+// requireComplete makes a call fail whose reply is incomplete.
+func requireComplete(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	if err := invoke(ctx, method, req, reply, conn, opts...); err != nil {
+		return err
+	}
+	return incomplete(reply)
+}
+
+// incomplete returns an error if a reply lacks a message that every etcd server sends and that this package
+// reads: clientv3 returns replies unchanged. etcd itself sends some other replies without a header, such as that
+// of MoveLeader.
+func incomplete(reply any) error {
+	switch r := reply.(type) {
+	case *pb.RangeResponse, *pb.MemberListResponse, *pb.StatusResponse:
+		if r.(interface{ GetHeader() *pb.ResponseHeader }).GetHeader() == nil {
+			return errors.New("the reply has no header")
+		}
+	case *pb.MemberAddResponse:
+		if r.Member == nil {
+			return errors.New("the reply has no member")
+		}
+	}
+	return nil
 }
