@@ -147,10 +147,14 @@ func tunnelTransport(h *host.Host, config *tls.Config) *http.Transport {
 	}
 }
 
-// announced is an HTTP client that announces the changes that it asks of machine h, and limits the responses.
+// announced is an HTTP client that announces the changes that it asks of machine h, and limits the responses. It
+// follows no redirection: another server's answer is not that of the component.
 func announced(h *host.Host, by transport) *http.Client {
 	around := func(summary string) func() { return h.AroundRequest(h.Address(), summary) }
-	return &http.Client{Transport: bounded{around: around, transport: by}}
+	return &http.Client{
+		Transport:     bounded{around: around, transport: by},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // longestAnswer is in bytes. It is enough for a page of a list, and a compromised machine

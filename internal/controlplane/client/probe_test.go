@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,18 @@ func TestProbe(t *testing.T) {
 	if _, err := (Prober{client: failing(host.ErrForwarding), url: server.URL}).probe(t.Context()); !errors.Is(err,
 		host.ErrForwarding) {
 		t.Errorf("sshd's refusal is not told: %v", err)
+	}
+}
+
+// TestRedirectedProbe: the answer of the server that a redirection names is not the component's.
+func TestRedirectedProbe(t *testing.T) {
+	ready := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer ready.Close()
+	server := httptest.NewServer(http.RedirectHandler(ready.URL, http.StatusFound))
+	defer server.Close()
+	health, err := Prober{client: announced(nil, &http.Transport{}), url: server.URL}.probe(t.Context())
+	if err != nil || !strings.HasPrefix(health, "not ready: HTTP status 302") {
+		t.Errorf("%q, %v", health, err)
 	}
 }
 

@@ -237,16 +237,19 @@ func (s *Set) checkCluster(ctx context.Context, t Target, chain []*x509.Certific
 }
 
 // get requests HealthCheckPath and returns the certificates that the server has shown. They are
-// not verified: no secret is sent, and the answer of a machine is only its own.
+// not verified: no secret is sent, and the answer of a machine is only its own. A redirection is not followed.
 func get(
 	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), url string,
 ) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	web := &http.Client{Transport: &http.Transport{
-		DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // see above
-	}}
+	web := &http.Client{
+		Transport: &http.Transport{
+			DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // see above
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+HealthCheckPath, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -259,6 +262,9 @@ func get(
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 200))
 		return nil, fmt.Errorf("it answers %s: %s", response.Status, problem.Line(string(text)))
+	}
+	if response.TLS == nil {
+		return nil, errors.New("it answers without TLS")
 	}
 	return response.TLS.PeerCertificates, nil
 }

@@ -7,8 +7,34 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 )
+
+// TestRedirectedProbe: a redirection is not followed, and a server without TLS shows no certificate.
+func TestRedirectedProbe(t *testing.T) {
+	ready := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	plain, other := httptest.NewServer(ready), httptest.NewTLSServer(ready)
+	defer plain.Close()
+	defer other.Close()
+	for name, to := range map[string]string{"a plain server": plain.URL, "another server": other.URL} {
+		server := httptest.NewTLSServer(http.RedirectHandler(to, http.StatusFound))
+		defer server.Close()
+		chain, err := get(t.Context(), new(net.Dialer).DialContext, server.URL)
+		if err == nil || chain != nil || !strings.Contains(err.Error(), "it answers 302") {
+			t.Errorf("redirected to %s: %d certificates, %v", name, len(chain), err)
+		}
+	}
+	if chain, err := get(t.Context(), new(net.Dialer).DialContext, plain.URL); err == nil {
+		t.Errorf("without TLS: %d certificates", len(chain))
+	}
+	if chain, err := get(t.Context(), new(net.Dialer).DialContext, other.URL); err != nil || len(chain) != 1 {
+		t.Errorf("ready: %d certificates, %v", len(chain), err)
+	}
+}
 
 // TestSameCluster: two API servers of a cluster present certificates of one authority. During a rotation, one of two
 // presents the certificate that the older authority has given to the newer one. Clusters whose authorities have the

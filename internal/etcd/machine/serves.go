@@ -36,21 +36,21 @@ func Serves(ctx context.Context, m Machine) bool {
 }
 
 // getLocally returns a page of what the member listens to on its machine, without TLS, as soon as it runs. Only an
-// answer with the status 200 is no error.
+// answer with the status 200 is no error. A redirection is not followed.
 func getLocally(ctx context.Context, m Machine, page string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	through := &http.Client{Transport: &http.Transport{
+	through := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return m.Dial(ctx, network, healthAddress)
 		},
-	}}
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+healthAddress+page, nil)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := through.Do(request)
+	answer, err := through.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
