@@ -85,13 +85,22 @@ func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string)
 		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
 	}
 	st := replicaStatus{name: name, address: at, port: port, host: r.machine(at)}
-	facts, err := st.host.Observe(ctx, machine.StatusQuery())
+	facts, err := askStatus(ctx, st.host)
 	if err != nil {
 		st.unknown = err
 		return st
 	}
 	st.read(s.Bundle.ClusterID, machine.Interpret(facts))
 	return st
+}
+
+// askStatus asks another machine for machine.StatusQuery. One that hangs is an error in time.
+func askStatus(ctx context.Context, h *host.Host) (facts host.Facts, err error) {
+	err = host.InTime(ctx, h.Address(), func(ctx context.Context) (err error) {
+		facts, err = h.Observe(ctx, machine.StatusQuery())
+		return err
+	})
+	return facts, err
 }
 
 // ownStatus reads the status of the replica itself.
@@ -171,7 +180,7 @@ var errNoReplica = errors.New("it holds no control-plane replica of this provide
 // with. It returns an error if that is unknown, or if the machine has no replica of this
 // provider.
 func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
-	facts, err := r.machine(address).Observe(ctx, machine.StatusQuery())
+	facts, err := askStatus(ctx, r.machine(address))
 	if err != nil {
 		return 0, fmt.Errorf("look for the API server on %s: %w", address, err)
 	}

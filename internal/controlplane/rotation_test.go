@@ -1,10 +1,13 @@
 package controlplane
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
@@ -416,6 +419,28 @@ func TestUnreachablePeers(t *testing.T) {
 	}
 	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestHungPeer: the machine of another replica that accepts connections and hangs is named before the time is over.
+func TestHungPeer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := testSpec(t)
+	pair, err := s.Bundle.Issue(component.SystemMasters(), time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := host.Credentials{Port: listener.Addr().(*net.TCPAddr).Port, PrivateKey: pair.PrivateKey}
+	r := NewReplicas(func(at string) *host.Host { return testHost(t, host.Config{Credentials: login}, at) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	st := r.peerStatus(ctx, s, "cp2", "127.0.0.1:6443")
+	if ctx.Err() != nil || !errors.Is(st.unknown, host.ErrNoAnswer) {
+		t.Errorf("%v, %v", st.unknown, ctx.Err())
 	}
 }
 

@@ -75,6 +75,10 @@ func TestHungMachine(t *testing.T) {
 			_, err := p.replicas.Read(ctx, p.servers[i])
 			return err
 		})
+		read("authority of an API server", m, 15*time.Second, func(ctx context.Context) error {
+			_, err := p.replicas.EtcdGeneration(ctx, m.address)
+			return err
+		})
 	}
 	all.Wait()
 }
