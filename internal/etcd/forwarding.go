@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +20,13 @@ func (cl *cluster) checkForwarding(ctx context.Context, specs map[string]Spec) m
 	var mu sync.Mutex
 	refused := map[string]error{}
 	_ = each(specs, func(name string, spec Spec) error { // never fails
-		err := machine.CheckForwarding(ctx, cl.machine(spec.Host), machine.AskedAt(spec.Host.Address())...)
-		if err != nil {
+		addresses := machine.AskedAt(spec.Host.Address())
+		if err := host.CheckForwarding(ctx, cl.machine(spec.Host), addresses...); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
-			refused[name] = unsuitable(spec, []string{err.Error()})
+			refused[name] = unsuitable(spec, []string{
+				fmt.Sprintf("%v; the member is asked through SSH, at %s", err, strings.Join(addresses, ", ")),
+			})
 		}
 		return nil
 	})
@@ -39,7 +42,7 @@ func (cl *cluster) unasked(ctx context.Context, s observation) string {
 		if s.answered || !m.Reached() || !m.Running() {
 			continue
 		}
-		if machine.CheckForwarding(ctx, cl.machine(known[m.Address].host), release.MetricsAddress) != nil {
+		if host.CheckForwarding(ctx, cl.machine(known[m.Address].host), release.MetricsAddress) != nil {
 			all = append(all, m.Label())
 		}
 	}
@@ -74,7 +77,7 @@ func (cl *cluster) checkAsked(ctx context.Context, addresses []string) error {
 		if !slices.Contains(addresses, address) {
 			continue
 		}
-		if err := machine.CheckForwarding(ctx, cl.machine(known.host), machine.AskedAt(address)[0]); err != nil {
+		if err := host.CheckForwarding(ctx, cl.machine(known.host), machine.AskedAt(address)[0]); err != nil {
 			return &problem.Problem{
 				Summary: "etcd member cannot be asked", Host: known.name + " (" + address + ")", Cause: err.Error(), Err: err,
 				Unchanged: problem.Nothing, Next: allowForwarding(address),

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -24,17 +26,17 @@ func TestCheckForwarding(t *testing.T) {
 	closed := silent.Addr().String()
 	_ = silent.Close()
 
-	if err := h.CheckForwarding(t.Context(), open, closed); err != nil {
+	if err := CheckForwarding(t.Context(), h, open, closed); err != nil {
 		t.Errorf("an sshd that forwards: %v", err)
 	}
 	if _, err := h.Dial(t.Context(), "tcp", closed); !errors.Is(err, ErrRefused) || errors.Is(err, ErrForwarding) {
 		t.Errorf("dial of a port where nobody listens: %v", err)
 	}
 	s.permit(open)
-	if err := h.CheckForwarding(t.Context(), open); err != nil {
+	if err := CheckForwarding(t.Context(), h, open); err != nil {
 		t.Errorf("the one that is permitted: %v", err)
 	}
-	if err := h.CheckForwarding(t.Context(), open, closed); !errors.Is(err, ErrForwarding) {
+	if err := CheckForwarding(t.Context(), h, open, closed); !errors.Is(err, ErrForwarding) {
 		t.Errorf("one that is not permitted: %v", err)
 	}
 	if _, err := h.Dial(t.Context(), "tcp", closed); !errors.Is(err, ErrForwarding) || errors.Is(err, ErrRefused) ||
@@ -43,8 +45,31 @@ func TestCheckForwarding(t *testing.T) {
 	}
 	s.cut()
 	_ = s.listener.Close()
-	if err := h.CheckForwarding(t.Context(), open); err == nil || errors.Is(err, ErrForwarding) {
+	if err := CheckForwarding(t.Context(), h, open); err != nil {
 		t.Errorf("a machine that cannot be reached: %v", err)
+	}
+}
+
+// answering is a Dialer with an answer of sshd.
+type answering struct{ err error }
+
+func (a answering) Dial(context.Context, string, string) (net.Conn, error) { return nil, a.err }
+
+// TestCheckForwardingByAnswer: only what sshd forbids is returned, with its words.
+func TestCheckForwardingByAnswer(t *testing.T) {
+	for _, answer := range []*ssh.OpenChannelError{
+		{Reason: ssh.ConnectionFailed, Message: "Connection refused"},
+		{Reason: ssh.ConnectionFailed, Message: "Connection timed out"}, // ErrUnanswered
+		{Reason: ssh.ConnectionFailed, Message: "Network is unreachable"},
+	} {
+		if err := CheckForwarding(t.Context(), answering{classifyDialError(answer)}, "10.0.0.11:6443"); err != nil {
+			t.Errorf("%s: %v", answer.Message, err)
+		}
+	}
+	forbidden := classifyDialError(&ssh.OpenChannelError{Reason: ssh.Prohibited, Message: "open failed"})
+	err := CheckForwarding(t.Context(), answering{forbidden}, "10.0.0.11:6443")
+	if !errors.Is(err, ErrForwarding) || !strings.HasPrefix(err.Error(), "open failed: ") {
+		t.Errorf("forbidden: %v", err)
 	}
 }
 

@@ -36,11 +36,8 @@ func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 		return err
 	})
 	group.Go(func() error {
-		forwarding = h.CheckForwarding(groupCtx, probed(s)...)
-		if errors.Is(forwarding, host.ErrForwarding) {
-			return nil
-		}
-		return forwarding
+		forwarding = host.CheckForwarding(groupCtx, h, probed(s)...)
+		return nil // Observe reports an unreachable machine
 	})
 	group.Go(func() (err error) {
 		closed, err = checkAccess(groupCtx, h, s)
@@ -65,7 +62,7 @@ func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 	f.Problems = append(f.Problems, lacks...)
 	if forwarding != nil {
 		f.Problems = append(f.Problems, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
-			host.ErrForwarding, strings.Join(probed(s), ", ")))
+			forwarding, strings.Join(probed(s), ", ")))
 	}
 	f.Problems = append(f.Problems, closed...)
 	f.Problems = append(f.Problems, programProblems(s, f)...)
