@@ -65,7 +65,7 @@ func (c *changeLocks) acquireToStop(
 ) (locked context.Context, unlock func(), err error) {
 	lock, err := c.acquire(ctx, s)
 	if err == nil {
-		return lock.context(ctx), func() { lock.release(true) }, nil
+		return lock.context(ctx), lock.release, nil
 	}
 	if !host.Unreachable(err) {
 		return nil, nil, err
@@ -150,19 +150,20 @@ func (h heldLock) checkEarlierFailure(machine string) error {
 	}
 }
 
-// release releases the lock. succeeded reports whether the change succeeded.
-func (h heldLock) release(succeeded bool) {
+// finish releases the lock after a change of the replica. succeeded reports whether the change succeeded.
+func (h heldLock) finish(succeeded bool) {
 	switch {
 	case !succeeded:
 		h.lock.failed = h.replica
 	case h.lock.failed == h.replica:
 		h.lock.failed = ""
 	}
-	h.end()
+	h.release()
 }
 
-// end releases the lock after what says nothing about the changes of other replicas, whether it succeeded or not.
-func (h heldLock) end() {
+// release releases the lock after something that says nothing about a change of the replica, such as a change that was
+// not begun. An earlier failure of the replica still counts.
+func (h heldLock) release() {
 	<-h.lock.held
 	h.lock.dropLease()
 }

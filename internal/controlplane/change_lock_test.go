@@ -86,7 +86,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	go func() {
 		lock, _, err := other.drain(t.Context(), cp2, drainOptions{stops: true})
 		if err == nil {
-			lock.release(true)
+			lock.finish(true)
 		}
 		stepped <- err
 	}()
@@ -96,7 +96,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	case <-time.After(time.Second):
 	}
 	registrar.out = nil
-	lock.release(true)
+	lock.finish(true)
 	if err := <-stepped; err != nil {
 		t.Error(err)
 	}
@@ -130,7 +130,7 @@ func TestLeaseIsKeptWhileOthersWait(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	before := balancer.held[name]
-	first.release(true)
+	first.finish(true)
 	lock := <-second
 	if balancer.held[name] != before {
 		t.Error("the lease was given away between two operations of a process")
@@ -138,7 +138,7 @@ func TestLeaseIsKeptWhileOthersWait(t *testing.T) {
 	outage := one.Outage(StackedMember{Host: cp1.Host, Bundle: cp1.Bundle})
 	end := outage.Open()
 	outage.pause(cp1)
-	lock.release(true)
+	lock.finish(true)
 	if !balancer.holds(name) || !one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("a paused replica does not keep the lease")
 	}
@@ -211,7 +211,7 @@ func TestLostLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release(true)
+	defer lock.finish(true)
 	if _, err := host.LeasesOn(lock.context(t.Context()), cp1.Host.Address()); err != nil {
 		t.Errorf("held: %v", err)
 	}
@@ -246,13 +246,13 @@ func TestChangeLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.release(true)
+	other.finish(true)
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := locks.acquire(short, of("prod", "cp2")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("two replicas have the lock at once: %v", err)
 	}
-	first.release(false)
+	first.finish(false)
 
 	second, err := locks.acquire(t.Context(), of("prod", "cp2"))
 	if err != nil {
@@ -262,20 +262,20 @@ func TestChangeLocks(t *testing.T) {
 		`the change of replica "cp1" failed`) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
-	second.release(true)
+	second.finish(true)
 	third, err := locks.acquire(t.Context(), of("prod", "cp3"))
 	if err != nil || third.checkEarlierFailure("cp3") == nil {
 		t.Errorf("changed after a failed one, which another replica's release has cleared: %v", err)
 	}
-	third.release(true)
+	third.finish(true)
 	again, err := locks.acquire(t.Context(), of("prod", "cp1"))
 	if err != nil || again.checkEarlierFailure("cp1") != nil {
 		t.Errorf("the failed replica itself cannot be repaired: %v", err)
 	}
-	again.release(true)
+	again.finish(true)
 	last, err := locks.acquire(t.Context(), of("prod", "cp2"))
 	if err != nil || last.checkEarlierFailure("cp2") != nil {
 		t.Errorf("refused after the repair: %v", err)
 	}
-	last.release(true)
+	last.finish(true)
 }

@@ -19,12 +19,18 @@ var errSuperseded = errors.New("superseded by a create of the same object")
 // drainForDelete removes the replica from the endpoint. It keeps the lock until the load balancers
 // have removed it, so that the next replica to leave is checked against those that remain.
 func (r *Replicas) drainForDelete(ctx context.Context, s Spec, o DeleteOptions) error {
-	return r.waitForOthers(ctx, s, false, func() error {
+	return r.waitForOthers(ctx, s, false, func() (err error) {
 		lock, err := r.changeLocks.acquire(ctx, s)
 		if err != nil {
 			return err
 		}
-		defer lock.release(true)
+		defer func() {
+			if err != nil {
+				lock.release()
+				return
+			}
+			lock.finish(true) // a failure of a deleted replica no longer matters
+		}()
 		ctx := lock.context(ctx)
 		if o.superseded() {
 			return errSuperseded

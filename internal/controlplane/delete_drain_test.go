@@ -140,7 +140,7 @@ func TestSupersededWhileWaiting(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond)
 	close(begun)
-	lock.release(true)
+	lock.finish(true)
 	if err := <-left; !errors.Is(err, errSuperseded) {
 		t.Errorf("error %v", err)
 	}

@@ -45,7 +45,7 @@ func (r *Replicas) drain(ctx context.Context, s Spec, options drainOptions) (loc
 			drained = err == nil
 		}
 		if err != nil {
-			lock.release(true) // nothing was changed
+			lock.release() // nothing was changed
 		}
 		return err
 	})
@@ -198,7 +198,7 @@ func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, en
 		problem.Detail(ctx, "%s: %v", s.Machine(), err)
 		return nil
 	}
-	defer lock.release(true)
+	defer lock.release()
 	ctx = lock.context(ctx)
 	others, err := s.Registrar.OutOfRotation(ctx)
 	if err != nil {

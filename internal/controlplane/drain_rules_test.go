@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -47,7 +50,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("another replica may be changed: %t", free)
 			}
 			if allowed {
-				lock.release(true)
+				lock.finish(true)
 			}
 		})
 	}
@@ -63,7 +66,7 @@ func isFree(t *testing.T, r *Replicas, s Spec) bool {
 	if err != nil {
 		return false
 	}
-	defer lock.release(true)
+	defer lock.finish(true)
 	return lock.checkEarlierFailure("another") == nil
 }
 
@@ -80,13 +83,63 @@ func TestDrainAfterAFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock.release(false)
+	lock.finish(false)
 	check := func(context.Context, heldLock) error { t.Error("the change is checked"); return nil }
 	if _, drained, err := r.drain(t.Context(), s, drainOptions{stops: true, check: check}); err == nil || drained {
 		t.Errorf("drained %t, %v", drained, err)
 	}
 	if calls := registrar.take(); calls != nil {
 		t.Errorf("calls %q", calls)
+	}
+}
+
+// TestFailureIsKept: what changes nothing of a replica whose change has failed does not let other replicas change.
+func TestFailureIsKept(t *testing.T) {
+	s := calm(t)
+	s.Registrar = &recordingRegistrar{members: map[string]string{s.Name: s.ServingAddress()}}
+	refused := &problem.Problem{Summary: "refused"} // may have changed something, so it is not repeated
+	for name, harmless := range map[string]func(*Replicas){
+		"a drain that is refused": func(r *Replicas) {
+			check := func(context.Context, heldLock) error { return refused }
+			if _, _, err := r.drain(t.Context(), s, drainOptions{stops: true, check: check}); !errors.Is(err, refused) {
+				t.Error(err)
+			}
+		},
+		"the return of others": func(r *Replicas) {
+			r.returnToRotation(t.Context(), s, false, time.Now().Add(time.Second))
+		},
+		"a check of the rotation": func(r *Replicas) {
+			f := bare()
+			f.Record.ClusterID, f.Record.Name = s.Bundle.ClusterID, s.Name
+			rotated := s
+			rotated.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = r.awaitRotation(ctx, rotated, f)
+		},
+		"a stop for a restore": func(r *Replicas) {
+			_, unlock, err := r.changeLocks.acquireToStop(t.Context(), s, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unlock()
+		},
+		"a deletion that is superseded": func(r *Replicas) {
+			err := r.drainForDelete(t.Context(), s, DeleteOptions{Superseded: func() bool { return true }})
+			if !errors.Is(err, errSuperseded) {
+				t.Error(err)
+			}
+		},
+	} {
+		r := NewReplicas(func(string) *host.Host { return unreachable(t).Host })
+		lock, err := r.changeLocks.acquire(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.finish(false)
+		if harmless(r); isFree(t, r, s) {
+			t.Errorf("%s has cleared the failure", name)
+		}
 	}
 }
 
@@ -102,7 +155,7 @@ func TestNothingHappensWithoutTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release(true)
+	defer lock.finish(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, drained, err := r.drain(ctx, s, drainOptions{stops: true}); drained || !errors.Is(err, context.Canceled) {

@@ -44,7 +44,7 @@ func (r *Replicas) Hold(ctx context.Context, b StackedMember, d time.Duration) e
 		return err
 	}
 	succeeded := false
-	defer func() { lock.release(succeeded) }()
+	defer func() { lock.finish(succeeded) }()
 	ctx = lock.context(ctx)
 	components, err := leave(ctx, s)
 	if err == nil {

@@ -219,7 +219,7 @@ func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed
 		return err
 	}
 	succeeded := false
-	defer func() { lock.release(succeeded) }()
+	defer func() { lock.finish(succeeded) }()
 	ctx = lock.context(ctx)
 	problem.Progress(ctx, "%s: stopping the static pods to start the kubelet %s", s.Machine(), s.Version)
 	failed := stopForReturn(ctx, s)

@@ -63,7 +63,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer lock.release(true)
+	defer lock.release()
 	o.pause(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
 	return stopForReturn(lock.context(ctx), *s)
@@ -140,8 +140,8 @@ func (o *Outage) Ended(ctx context.Context) error {
 	if err != nil {
 		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)
 	}
-	succeeded := true
-	defer func() { lock.release(succeeded) }()
+	end := lock.release
+	defer func() { end() }()
 	ctx = lock.context(ctx)
 	s, state, err := o.member.resumableReplica(ctx) // observed again: another process may have returned it
 	if s == nil || err != nil {
@@ -155,8 +155,9 @@ func (o *Outage) Ended(ctx context.Context) error {
 	if err := checkListed(ctx, s.Registrar, s.Name, s.Address); err != nil {
 		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)
 	}
-	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
-		succeeded = false
+	err = startAndRegister(ctx, *s, release.Components())
+	end = func() { lock.finish(err == nil) }
+	if err != nil {
 		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)
 	}
 	o.unpause()

@@ -281,10 +281,10 @@ func TestTwoProcessesOnMachines(t *testing.T) {
 	if calls := cp2.Registrar.(*recordingRegistrar).take(); calls != nil {
 		t.Errorf("another process did %q", calls)
 	}
-	lock.release(true)
+	lock.finish(true)
 	lock, _, err = other.drain(st.ctx, cp2, drainOptions{stops: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock.release(true)
+	lock.finish(true)
 }

@@ -296,7 +296,7 @@ func (st *stage) refusesOthers() {
 		!strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
 		st.Errorf("another replica may be changed: %v", err)
 	}
-	lock.release(true)
+	lock.finish(true)
 }
 
 func (st *stage) comesBackAfterItsMachineWasKilled() {

@@ -86,7 +86,7 @@ func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed
 		if err != nil {
 			return err
 		}
-		defer t.release(true)
+		defer t.release()
 		return r.checkRotation(t.context(ctx), s, f)
 	})
 }

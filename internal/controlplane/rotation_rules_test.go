@@ -234,7 +234,7 @@ func TestAwaitRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release(true)
+	defer lock.finish(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.awaitRotation(ctx, s, f); !errors.Is(err, context.Canceled) {

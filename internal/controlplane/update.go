@@ -111,7 +111,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		return Status{}, err
 	}
 	status, err := applyOrRollBack(lock.context(ctx), s, d, drained)
-	lock.release(err == nil)
+	lock.finish(err == nil)
 	if err != nil && d.rollback == nil && changesVersion(s, f) {
 		err = withoutRollback(err)
 	}
@@ -148,7 +148,7 @@ func (r *Replicas) reregister(ctx context.Context, s Spec, f machine.Observed) (
 	if err != nil {
 		return Status{}, err
 	}
-	defer lock.end()
+	defer lock.release()
 	status, err := register(lock.context(ctx), s)
 	if err == nil {
 		err = recordArrival(ctx, s, f.Record)

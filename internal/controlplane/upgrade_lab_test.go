@@ -175,7 +175,7 @@ func (p *pair) refused(version string, want ...string) {
 	if err != nil {
 		p.one.Fatal(err)
 	}
-	defer t.release(true)
+	defer t.finish(true)
 	err = p.one.replicas.checkUpgrade(p.one.ctx, s, t)
 	p.one.Log(err)
 	for _, part := range want {
