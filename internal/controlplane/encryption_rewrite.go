@@ -87,13 +87,13 @@ func checkReadable(ctx context.Context, s Spec, f machine.Observed) error {
 	unreadable, reason, err := findUnreadable(ctx, s, math.MaxInt)
 	switch {
 	case err != nil:
-		return rotationRefused(s, err.Error(), "fix this, then apply again.")
+		return rotationRefused(s, err.Error(), "fix this, then apply again.", err)
 	case unreadable == 0:
 		return nil
 	}
 	return rotationRefused(s, fmt.Sprintf("%d objects in etcd would become unreadable: %v", unreadable, reason),
 		readableNext(s, reason,
-			"use the bundle with that key (the newest state of kube_pki_bundle that all replicas were applied with)."))
+			"use the bundle with that key (the newest state of kube_pki_bundle that all replicas were applied with)."), nil)
 }
 
 // checkReadableByNew returns an error if the API server of a new replica could not read what etcd has: the members may
@@ -111,14 +111,14 @@ func checkReadableByNew(ctx context.Context, s Spec, f machine.Observed) error {
 		if versions, unknown := s.Store.Versions(ctx); unknown == nil && len(versions) == 0 {
 			return nil
 		}
-		return notReadable(s, err.Error(), "fix this, then apply again.")
+		return notReadable(s, err.Error(), "fix this, then apply again.", err)
 	}
 	if unreadable == 0 {
 		return nil
 	}
 	return notReadable(s, fmt.Sprintf("its API server could not read %d objects in etcd: %v", unreadable, reason),
 		readableNext(s, reason, "use the bundle with that key: the newest state of kube_pki_bundle that the replicas were "+
-			"applied with, or an import with the encryption configuration of the API servers. Then apply again."))
+			"applied with, or an import with the encryption configuration of the API servers. Then apply again."), nil)
 }
 
 // readableNext returns the next step after objects that could not be read: withKey if a key is missing.
@@ -129,9 +129,10 @@ func readableNext(s Spec, reason error, withKey string) string {
 	return withKey
 }
 
-func notReadable(s Spec, cause, next string) error {
+func notReadable(s Spec, cause, next string, err error) error {
 	return &problem.Problem{
-		Summary: "Control-plane replica not created", Host: s.Machine(), Cause: cause, Unchanged: problem.Nothing, Next: next,
+		Summary: "Control-plane replica not created", Host: s.Machine(), Cause: cause, Err: err, Unchanged: problem.Nothing,
+		Next: next,
 	}
 }
 
@@ -178,7 +179,7 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 	}
 	if err != nil {
 		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(),
-			"fix this, then apply again: only what is left is rewritten.")
+			"fix this, then apply again: only what is left is rewritten.", err)
 	}
 	return staleObjectsProblem(s, left, joins, goesBack(s, f))
 }
@@ -211,10 +212,10 @@ func staleObjectsProblem(s Spec, left staleObjects, joins, back bool) error {
 			"rotation.encryption back to %d.", before))
 	case back:
 		return rotationRefused(s, cause, "look for what keeps the API server from rewriting these objects, then apply "+
-			"again. Do not raise rotation.encryption before that: it would introduce another key.")
+			"again. Do not raise rotation.encryption before that: it would introduce another key.", nil)
 	}
 	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps "+
-		"the API server from rewriting these objects.", before))
+		"the API server from rewriting these objects.", before), nil)
 }
 
 // String describes the counts, such as "3 secrets are".

@@ -35,8 +35,10 @@ func (f fakeStore) Scan(_ context.Context, prefix string, see func(string, []byt
 type silentStore struct{ fakeStore }
 
 func (silentStore) Scan(context.Context, string, func(string, []byte)) error {
-	return errors.New("no member answers")
+	return errNoMemberAnswers
 }
+
+var errNoMemberAnswers = errors.New("no member answers")
 
 func (fakeStore) Versions(context.Context) (map[string]string, error) { return nil, nil }
 func (fakeStore) Save(context.Context, string) (string, error)        { return "", nil }
@@ -160,6 +162,9 @@ func TestCheckNoStaleObjects(t *testing.T) {
 			_, silent := c.store.(silentStore)
 			if errors.Is(err, errRotationNotYet) != (c.joins && err != nil && !silent) {
 				t.Errorf("waited for: %v", err)
+			}
+			if errors.Is(err, errNoMemberAnswers) != silent {
+				t.Errorf("the error that etcd has returned is lost: %v", err)
 			}
 		})
 	}
@@ -288,6 +293,9 @@ func TestCheckReadable(t *testing.T) {
 			f.Facts.Files[component.EncryptionConfigPath] = host.FileState{SHA256: c.has}
 		}
 		err := checkReadable(t.Context(), s, f)
+		if errors.Is(err, errNoMemberAnswers) != (c.want == "no member answers") {
+			t.Errorf("%s: the error that etcd has returned is lost: %v", name, err)
+		}
 		if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) ||
 			err != nil && !problem.Untouched(err) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -347,6 +355,9 @@ func TestCheckReadableByNew(t *testing.T) {
 		s.Bundle, s.Store = c.bundle, c.store
 		f := machine.Observed{Record: machine.Record{ClusterID: c.record}}
 		err := checkReadableByNew(t.Context(), s, f)
+		if errors.Is(err, errNoMemberAnswers) != (c.want == "no member answers") {
+			t.Errorf("%s: the error that etcd has returned is lost: %v", name, err)
+		}
 		if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) ||
 			err != nil && !problem.Untouched(err) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -160,7 +160,7 @@ func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus)
 			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and the bundle is at %d, which does not know "+
 				"what the replica signs with: what it has signed would be refused", have, p, want), fmt.Sprintf("if the state of "+
 				"kube_pki_bundle is an old one, use the newest one. If rotation.%s was lowered by several stages, set it to "+
-				"%d, apply everything (without -target), and lower it again.", p.Attribute(), have-1))
+				"%d, apply everything (without -target), and lower it again.", p.Attribute(), have-1), nil)
 		}
 		passed := slices.ContainsFunc(others, func(st replicaStatus) bool {
 			return st.unknown == nil && !st.absent && st.generations[p] == want
@@ -171,7 +171,7 @@ func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus)
 		return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and %d drops the key with which it signs until "+
 			"then: what it has signed would be refused", have, p, want),
 			fmt.Sprintf("set rotation.%s back to %d, apply everything (without -target), and go on as the guide Rotating "+
-				"CAs and keys says.", p.Attribute(), want-1))
+				"CAs and keys says.", p.Attribute(), want-1), nil)
 	}
 	return nil
 }
@@ -199,15 +199,16 @@ func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []s
 
 // rotationNotYet returns a refusal that a change of the others may resolve.
 func rotationNotYet(s Spec, cause, next string) error {
-	return fmt.Errorf("%w: %w", errRotationNotYet, rotationRefused(s, cause, next))
+	return fmt.Errorf("%w: %w", errRotationNotYet, rotationRefused(s, cause, next, nil))
 }
 
-// rotationRefused returns the error for a replica that stays at its stage.
-func rotationRefused(s Spec, cause, next string) error {
+// rotationRefused returns the error for a replica that stays at its stage. err, if not nil, is what cause describes.
+func rotationRefused(s Spec, cause, next string, err error) error {
 	return &problem.Problem{
 		Summary:   "Control-plane replica not moved to another stage of a rotation",
 		Host:      s.Machine(),
 		Cause:     cause,
+		Err:       err,
 		Unchanged: problem.Nothing,
 		Next:      next,
 	}

@@ -127,7 +127,7 @@ func checkOwnKeys(s Spec, f machine.Observed) error {
 		want, known := k.digestAt(s.Bundle, generation)
 		if known && noted != want && noted != k.digestIn(s.Bundle) { // a change to the bundle was cut off
 			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s with another %s than the bundle has there: "+
-				"what it has signed would be refused", generation, k.part, noun(k.part)), "use "+lastBundle+".")
+				"what it has signed would be refused", generation, k.part, noun(k.part)), "use "+lastBundle+".", nil)
 		}
 	}
 	return nil

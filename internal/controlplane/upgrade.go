@@ -186,7 +186,7 @@ func (r *Replicas) saveBeforeJoin(ctx context.Context, s Spec) error {
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.release()
 	if err := saveSnapshot(t.context(ctx), s, t); err != nil {
 		return versionRefused(s, "created with", "no snapshot of etcd could be saved: "+err.Error(),
 			"fix this, then apply again.", err)

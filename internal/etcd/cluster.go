@@ -120,11 +120,24 @@ func (c *Clusters) named(clusterID string) *cluster {
 
 // refusal returns the problem for a change that the rules do not allow now.
 func refusal(summary string, s Spec, v *membership.View, cause, unchanged, next string) error {
-	p := &problem.Problem{Summary: summary, Host: s.Label(), Cause: cause, Unchanged: unchanged, Next: next}
+	return refusedBy(nil, summary, s, v, cause, unchanged, next)
+}
+
+// refusedBy is refusal for a change that an error prevents. The cause describes it.
+func refusedBy(err error, summary string, s Spec, v *membership.View, cause, unchanged, next string) error {
+	p := &problem.Problem{Summary: summary, Host: s.Label(), Cause: cause, Err: err, Unchanged: unchanged, Next: next}
 	if v != nil {
 		p.Detail = v.String()
 	}
 	return p
+}
+
+// nextUnlessEnded returns next, or again if the operation was cancelled or its time is over: that is the cause then.
+func nextUnlessEnded(ctx context.Context, next, again string) string {
+	if ctx.Err() != nil {
+		return again
+	}
+	return next
 }
 
 // note adds the machines in a spec to those that this process knows of the cluster. They

@@ -49,8 +49,9 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 		return handOver(ctx, clients, v, &entry)
 	}
 	if saved, err := l.cl.savedBeforeShrinkage(ctx, l.s, v, entry); err != nil {
-		return refusal("etcd member not deleted", l.s, &v, err.Error(), problem.Nothing,
-			"free space on the machine of the remaining member, or repair it, then destroy again")
+		return refusedBy(err, "etcd member not deleted", l.s, &v, err.Error(), problem.Nothing,
+			nextUnlessEnded(ctx, "free space on the machine of the remaining member, or repair it, then destroy again",
+				"destroy again"))
 	} else if !saved {
 		return nil // saving takes time: observe again
 	}
@@ -109,9 +110,10 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 	entry, _ := v.Member(id)
 	place, err := machine.LastPlace(ctx, l.cl.machine(l.s.Host), l.s.Spec, entry.DBSize)
 	if err != nil {
-		return refusal("etcd member not deleted", l.s, &v,
-			"it is the last voting member, and its final snapshot cannot be saved: "+err.Error(),
-			problem.Nothing, "free space there (for example by removing older archives), then destroy again")
+		return refusedBy(err, "etcd member not deleted", l.s, &v,
+			"it is the last voting member, and its final snapshot cannot be saved: "+err.Error(), problem.Nothing,
+			nextUnlessEnded(ctx, "free space there (for example by removing older archives), then destroy again",
+				"destroy again"))
 	}
 	l.cl.noteExists("the removal of the last member, " + l.s.Name)
 	problem.Progress(ctx, "etcd %s: last member: saving a final snapshot", l.s.Name)

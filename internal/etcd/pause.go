@@ -42,7 +42,7 @@ func (c *Clusters) PauseMember(
 	defer clients.Close()
 	v, err := clients.View(ctx, []string{h.Address()})
 	if err != nil {
-		return refusal("etcd member not stopped", s, nil, err.Error(), problem.Nothing,
+		return refusedBy(err, "etcd member not stopped", s, nil, err.Error(), problem.Nothing,
 			"recover a quorum of the members, then apply again")
 	}
 	cl.noteMembers(v, at)

@@ -45,7 +45,7 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 	}
 	running := machine.CommandIn(c.f.Definition()).Flags // not those that it is about to get
 	if err := c.appendEntries(ctx, entry, running, "members have changed since the last one"); err != nil {
-		return refusal("etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
+		return refusedBy(err, "etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
 			problem.Nothing, "apply again")
 	}
 	done, err := wait.Until(ctx, 10*c.cl.pace.Poll, c.cl.pace.StallTimeout, func() (bool, error) {

@@ -167,7 +167,7 @@ func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []sur
 // stillLost observes everything again after the time that staging has taken.
 func (cl *cluster) stillLost(ctx context.Context, seed Spec) (observation, error) {
 	if err := cl.lease.leases.Restore(ctx); err != nil {
-		return observation{}, refusal(notRestored, seed, nil, err.Error(), "the data of every member.",
+		return observation{}, refusedBy(err, notRestored, seed, nil, err.Error(), "the data of every member.",
 			"wait until other runs have ended, then apply again")
 	}
 	cl.leaderless.Forget()

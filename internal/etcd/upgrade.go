@@ -219,8 +219,8 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 			label: snapshot.UpgradeLabel(c.step.From, c.s.Version), dir: snapshot.UpgradesDir,
 		})
 		if err != nil {
-			return c.notUpgraded(&v, "no snapshot could be saved before the "+noun+": "+err.Error(),
-				"repair the member or free space, depending on the cause, then apply again")
+			return c.notUpgradedBy(err, &v, "no snapshot could be saved before the "+noun+": "+err.Error(),
+				nextUnlessEnded(ctx, "repair the member or free space, depending on the cause, then apply again", "apply again"))
 		}
 		saved = got.Path + " on " + got.Host
 	} else {
@@ -266,12 +266,17 @@ func (c *updating) installAll(ctx context.Context, v membership.View, machines [
 
 // notUpgraded returns the refusal of a version that has changed no member.
 func (c *updating) notUpgraded(v *membership.View, cause, next string) error {
+	return c.notUpgradedBy(nil, v, cause, next)
+}
+
+// notUpgradedBy is notUpgraded for an error that the cause describes.
+func (c *updating) notUpgradedBy(err error, v *membership.View, cause, next string) error {
 	unchanged := problem.Nothing
 	if v != nil && v.Downgrade != "" && c.step.downgrades() {
 		unchanged = fmt.Sprintf("%s was not changed; the downgrade stays enabled, and the cluster works as etcd %s until "+
 			"it ends or version is set back.", c.s.Name, v.Downgrade)
 	}
-	return refusal(c.step.summaries().refused, c.s, v, cause, unchanged, next)
+	return refusedBy(err, c.step.summaries().refused, c.s, v, cause, unchanged, next)
 }
 
 // upgrades is what this process knows of the upgrades of one cluster. The cluster's mutex
