@@ -69,7 +69,7 @@ func podOn(ctx context.Context, m machine.Machine, clusterID string) (name, data
 		return "", "", err
 	}
 	if _, pod := facts.Files[layout.PodPath]; !pod {
-		return "", "", notTakenOver(facts)
+		return "", "", notTakenOver(m.Address(), facts)
 	}
 	held, err := machine.ReadRecord(facts.Files[layout.RecordPath].Content)
 	switch {
@@ -83,13 +83,14 @@ func podOn(ctx context.Context, m machine.Machine, clusterID string) (name, data
 	return held.Name, at.DataDir, err
 }
 
-// notTakenOver returns an error if the kubelet of a machine runs a member that the provider does not manage.
-func notTakenOver(facts host.Facts) error {
+// notTakenOver returns an error if the kubelet of the machine at an address runs a member that the provider does not
+// manage.
+func notTakenOver(address string, facts host.Facts) error {
 	if _, placed := facts.Files[machine.ManifestPath]; !placed {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "Etcd member not stopped", Unchanged: problem.Nothing,
+		Summary: "etcd member not stopped", Host: address, Unchanged: problem.Nothing,
 		Cause: fmt.Sprintf("%s is there, and no kube_etcd_member manages the member that it runs, which may have to stop",
 			machine.ManifestPath),
 		Next: "import the kube_etcd_member of this machine and apply that first, or drop manage_kubelet",

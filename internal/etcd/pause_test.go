@@ -128,6 +128,7 @@ func TestPauseUnmanaged(t *testing.T) {
 		return nil
 	})
 	etcdtest.WantError(t, "not taken over", err, "import the kube_etcd_member of this machine")
+	etcdtest.WantError(t, "not taken over", err, "etcd member not stopped\nHost: "+f.address("cp1"))
 }
 
 // TestPauseNoMember: a machine whose member is a unit, or that has none, has nothing to stop.
