@@ -56,9 +56,6 @@ func (p Pace) Silent(r Rule) time.Duration {
 	return limit
 }
 
-// Failing returns the same for a component that answers at once that it fails.
-func (p Pace) Failing() time.Duration { return time.Duration(p.Threshold) * (p.Period + accuracy) }
-
 // Rule says what allows to restart a component: see round.sh.
 type Rule string
 

@@ -101,11 +101,12 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	guide := strings.Join(strings.Fields(string(text)), " ")
+	failing := time.Duration(Kubeadm.Threshold) * (Kubeadm.Period + accuracy) // it answers each probe at once
 	for _, want := range []string{
 		fmt.Sprintf("is killed after at most %.0f seconds", Kubeadm.Silent(ClientRule).Seconds()),
 		fmt.Sprintf("an API server or a member, which is probed once more before, after at most %.0f seconds",
 			Kubeadm.Silent(ServerRule).Seconds()),
-		fmt.Sprintf("one that answers that it fails after at most %.0f seconds", Kubeadm.Failing().Seconds()),
+		fmt.Sprintf("one that answers that it fails after at most %.0f seconds", failing.Seconds()),
 	} {
 		if !strings.Contains(guide, want) {
 			t.Errorf("the guide does not say %q", want)

@@ -213,7 +213,7 @@ func TestPlaceAndStop(t *testing.T) {
 	write(t, definition, string(example().Manifest()))
 	tools := []string{"ctr", "systemctl", "ss"}
 	for range 2 {
-		if out, err := shell(t, dir, tools, Place("etcd", definition)); err != nil {
+		if out, err := shell(t, dir, tools, "pod_place etcd $STATE/etcd.yaml\n"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		info, err := os.Stat(placed)
@@ -248,7 +248,7 @@ func TestPlaceAndStop(t *testing.T) {
 		t.Errorf("duplicates: %q", out)
 	}
 	for range 2 {
-		if out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379, 2380)); err != nil {
+		if out, err := shell(t, dir, tools, "pod_stop etcd $STATE/moved 120 2379 2380\n"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		if names, err := os.ReadDir(dir + "/manifests"); err != nil || len(names) != 2 || names[1].Name() != "other.yaml" {
@@ -272,7 +272,7 @@ func TestPlaceAndStop(t *testing.T) {
 	write(t, placed, string(example().Manifest()))
 	write(t, dir+"/kubelet", "inactive\n")
 	write(t, dir+"/running", "")
-	out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379))
+	out, err := shell(t, dir, tools, "pod_stop etcd $STATE/moved 120 2379\n")
 	_, gone := os.Stat(placed)
 	if err == nil || gone != nil || !strings.Contains(out, "kubelet.service is inactive, and only") {
 		t.Errorf("stopped without a kubelet: %v, %v: %s", err, gone, out)
@@ -280,7 +280,7 @@ func TestPlaceAndStop(t *testing.T) {
 	if err := os.Remove(dir + "/running"); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379)); err != nil {
+	if out, err := shell(t, dir, tools, "pod_stop etcd $STATE/moved 120 2379\n"); err != nil {
 		t.Errorf("a pod that does not run: %v: %s", err, out)
 	}
 	// A runtime that does not answer is no evidence that a container has ended.
@@ -324,7 +324,7 @@ func TestKubeletBack(t *testing.T) {
 		} else {
 			write(t, program, "new")
 		}
-		if out, err := shell(t, dir, []string{"ctr", "systemctl", "ss"}, Place("etcd", definition)); err != nil {
+		if out, err := shell(t, dir, []string{"ctr", "systemctl", "ss"}, "pod_place etcd $STATE/etcd.yaml\n"); err != nil {
 			t.Fatalf("%s: %v: %s", name, err, out)
 		}
 		want := "new"
