@@ -170,6 +170,7 @@ func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target 
 	// in the plan.
 	if target.Name == m.s.Name && !m.outageBegun {
 		m.outageBegun = true
+		m.turn.Keep()
 		return m.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())

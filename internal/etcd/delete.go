@@ -41,10 +41,11 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	ctx = cl.withLease(ctx)
 	l := &removal{cl: cl, s: s, o: o, turn: turn}
 	l.since.Begin(turn)
+	l.yielding.Begin(turn)
 	for {
 		done, err := l.step(ctx)
-		if err != nil && l.outageBegun && !l.removed {
-			err = errors.Join(err, s.outageEnded(ctx)) // it stays a member
+		if err != nil && !l.removed {
+			err = errors.Join(err, l.endOutage(ctx)) // it stays a member
 		}
 		if done && err == nil {
 			cl.created(s.Name, nil) // the cluster is no longer meant to continue with a member whose Create failed before
@@ -62,6 +63,7 @@ type removal struct {
 	o           DeleteOptions
 	turn        *wait.Turn
 	since       wait.Clock              // of the current wait
+	yielding    wait.Clock              // to others that should leave before
 	removed     bool                    // from the member list, by this call
 	outageBegun bool                    // the outage was announced
 	verdict     membership.DeathVerdict // on this member, if it does not answer
@@ -97,11 +99,15 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 	in := l.input(sv)
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
-		if len(in.Pending) > 0 || d.Follows {
+		first := len(in.Pending) > 0 || d.Follows
+		if first && (!l.outageBegun || l.removed) {
 			l.since.Restart(l.turn) // until they are done: they have time limits of their own
 		}
 		if l.since.Lasted() < l.cl.pace.ConditionTimeout {
 			return false, l.wait(ctx, d)
+		}
+		if first {
+			return false, l.endOutage(ctx) // they need their turn
 		}
 		d.Kind = d.Otherwise
 	}
@@ -134,10 +140,17 @@ func (l *removal) input(sv observation) leaveInput {
 // stay ends a Delete whose member another resource has taken over.
 func (l *removal) stay(ctx context.Context) error {
 	problem.Progress(ctx, "etcd %s: another resource in this run has taken over the member; it is not removed", l.s.Name)
-	if l.outageBegun {
-		return l.s.outageEnded(ctx)
+	return l.endOutage(ctx)
+}
+
+// endOutage ends the outage of a member that does not leave, or not yet.
+func (l *removal) endOutage(ctx context.Context) error {
+	if !l.outageBegun {
+		return nil
 	}
-	return nil
+	l.outageBegun = false
+	l.turn.Free()
+	return l.s.outageEnded(ctx)
 }
 
 // wait lets others go first: this member may be waiting for the removal of another one.
@@ -157,19 +170,19 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 
 func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
 	l.self = in.Self
+	if waiting, _ := l.turn.Others(); waiting > 0 && othersFirst(in, d) &&
+		l.yielding.Lasted() < l.cl.pace.ConditionTimeout {
+		return false, l.turn.Yield(ctx)
+	}
 	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.Reached() && in.occupied() == "" && !l.outageBegun {
 		l.outageBegun = true
+		l.turn.Keep()
 		return false, l.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	switch d.Kind {
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
-		if waiting, _ := l.turn.Others(); waiting > 0 && l.since.Lasted() < l.cl.pace.ConditionTimeout {
-			// A member that was removed earlier, and whose machine was not cleaned, can
-			// learn of its removal only from this member.
-			return false, l.turn.Yield(ctx)
-		}
 		return true, l.last(ctx, *in.View, d.ID)
 	case leaveClean:
 		if in.Self.Data && !in.Self.Pending {

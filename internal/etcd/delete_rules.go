@@ -154,6 +154,13 @@ func decideLeave(in leaveInput) leaveDecision {
 	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
 }
 
+// othersFirst reports whether others that wait for their turn should have it before the member leaves. Every follower
+// that leaves before the leader saves an election. A member that was removed earlier, and whose machine was not cleaned,
+// can learn of its removal only from the last one.
+func othersFirst(in leaveInput, d leaveDecision) bool {
+	return d.Kind == leaveLast || d.Kind == leaveRemove && in.View.Leader == d.ID && len(in.View.Voters()) > 1
+}
+
 // leaveLastVoter decides about the last voter. Its removal ends the cluster, which
 // requires an explicit request and is never a side effect of another change.
 func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {

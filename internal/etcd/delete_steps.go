@@ -41,11 +41,6 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	}
 	defer clients.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.Others(); waiting > 0 && len(v.Voters()) > 1 &&
-			l.since.Lasted() < l.cl.pace.ConditionTimeout {
-			// Every follower that leaves before the leader saves an election.
-			return l.turn.Yield(ctx)
-		}
 		return handOver(ctx, clients, v, &entry)
 	}
 	if saved, err := l.cl.savedBeforeShrinkage(ctx, l.s, v, entry); err != nil {
@@ -59,6 +54,7 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true
+		l.turn.Free()
 		l.since.Restart(l.turn)
 		l.cl.noteExists("the removal of member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: removed member %x from the cluster", l.s.Name, id)

@@ -70,6 +70,7 @@ func (j *joining) waitForLearner(
 		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.Held)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
+	j.turn.Free() // its own Create may have to promote it
 	j.ahead.Sample(ctx, v)
 	if j.ahead.Stuck() {
 		return j.refuseAfterWait(v, fmt.Errorf("%w, and %s", cause, j.ahead.StalledText()))

@@ -48,6 +48,7 @@ func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, 
 		return false, j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	case !j.outageBegun:
 		j.outageBegun = true
+		j.turn.Keep()
 		return false, j.s.outageBegins(ctx) // Create reports its end
 	case v.Leader == m.ID:
 		return false, handOver(ctx, j.clients, v, &m)

@@ -134,15 +134,17 @@ func (p *PausedMember) mayStop(ctx context.Context) error {
 	}
 }
 
-// Stop stops the member, once the rules of a restart allow that.
+// Stop stops the member, once the rules of a restart allow that. The caller has stopped what depends on the member, so
+// no other member has a turn until this one serves again.
 func (p *PausedMember) Stop(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
+	c := &p.change
+	c.turn.Keep()
 	if err := p.mayStop(ctx); err != nil {
 		return err
 	}
-	c := &p.change
 	p.stopped = true // also if this fails: it may be half-way
 	problem.Progress(ctx, "etcd %s: stopping", c.s.Name)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Pause}); err != nil {

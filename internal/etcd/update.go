@@ -138,6 +138,7 @@ func (cl *cluster) converge(ctx context.Context, turn *wait.Turn, s Spec) (Statu
 			defer cancel()
 		}
 		err = errors.Join(err, s.outageEnded(ctx))
+		turn.Free()
 	}
 	return status, err
 }
@@ -242,6 +243,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	}
 	if !c.outageBegun {
 		c.outageBegun = true
+		if v != nil { // otherwise this member may serve only when others have started
+			c.turn.Keep()
+		}
 		return false, c.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
@@ -259,10 +263,13 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
-	if waiting, _ := c.turn.Others(); v == nil && waiting > 0 {
+	if v == nil {
 		// There may be a quorum only when another stopped member has started too.
-		if err := c.turn.Yield(ctx); err != nil {
-			return false, err
+		c.turn.Free()
+		if waiting, _ := c.turn.Others(); waiting > 0 {
+			if err := c.turn.Yield(ctx); err != nil {
+				return false, err
+			}
 		}
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {

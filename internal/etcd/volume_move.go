@@ -37,6 +37,7 @@ func (t *taking) release(ctx context.Context) error {
 		}
 		if !t.outageBegun && t.s.FormerOutage != nil {
 			t.outageBegun = true
+			t.turn.Keep()
 			return t.s.FormerOutage.Begins(ctx) // announcing takes time: observe again
 		}
 	}

@@ -37,6 +37,7 @@ type Turn struct {
 	// Guarded by queue.mu.
 	since time.Time     // when it became the first; zero: it is not
 	past  time.Duration // how long it has been the first in earlier turns
+	kept  bool          // see Keep
 }
 
 // Enter takes the last place. The caller must call Leave.
@@ -109,11 +110,28 @@ func (t *Turn) Yield(ctx context.Context) error {
 	return t.Wait(ctx)
 }
 
-// Others returns how many wait behind this turn, and for how long no new one has joined.
+// Others returns how many wait behind this turn that it may yield to, and for how long no new one has joined. A turn
+// that is kept yields to none.
 func (t *Turn) Others() (waiting int, quiet time.Duration) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	return len(t.queue.queue) - 1, time.Since(t.queue.arrived)
+	if !t.kept {
+		waiting = len(t.queue.queue) - 1
+	}
+	return waiting, time.Since(t.queue.arrived)
+}
+
+// Keep keeps the turn until Free: its holder has stopped something, or has locked it, so no other member may be changed
+// before that ends.
+func (t *Turn) Keep() { t.setKept(true) }
+
+// Free ends Keep.
+func (t *Turn) Free() { t.setKept(false) }
+
+func (t *Turn) setKept(kept bool) {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.kept = kept
 }
 
 // Held returns for how long this turn has been the first: the clock of its waits.
