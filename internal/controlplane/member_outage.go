@@ -127,7 +127,7 @@ func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
 }
 
 // notResumed says what a change of a member has left that could not return the replica.
-const notResumed = "the etcd member is done; the replica stays out of rotation until it is applied again."
+const notResumed = "the data of etcd; the replica stays out of rotation until it is applied again."
 
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the
 // replica when it is ready. A replica that lost its member in another way is made to reconnect.

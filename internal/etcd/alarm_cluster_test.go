@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -122,6 +123,13 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 	c.raise("cp1", membership.Alarm{Member: before.Leader, Name: membership.AlarmCorrupt})
 	if err := c.put("cp1", "refused", ""); !client.SameError(err, rpctypes.ErrCorrupt) {
 		t.Fatalf("write beside a CORRUPT member: %v", err)
+	}
+	ctx, cancel := context.WithCancel(f.context())
+	cut, o := specs[leader], &interrupted{cancel: cancel}
+	cut.Outage = o
+	if _, err := f.clusters.Update(ctx, cut); err == nil || o.begins.Load() != 1 || o.ends.Load() != 1 || o.dead.Load() {
+		t.Errorf("%v: the outage of the interrupted replacement began %d times, and ended %d times", err, o.begins.Load(),
+			o.ends.Load())
 	}
 	f.repair(specs)
 	v := f.calm(specs["cp1"])

@@ -28,6 +28,7 @@ type joining struct {
 	installed   bool                    // by this call
 	changed     bool                    // this call changed something on the machine or in the member list
 	outageBegun bool                    // the outage of a serving member was announced
+	removed     bool                    // that member, by this call
 	added       uint64                  // the learner that this call added; 0: none
 	refused     wait.Clock              // how long the same condition has been waited for
 	cause       string                  // that condition
@@ -61,6 +62,9 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	established := j.f.Data && !j.f.Pending
 	if err := j.run(ctx); err != nil {
 		err = j.afterFailure(ctx, err)
+		if j.outageBegun && !j.removed {
+			err = errors.Join(err, s.outageEnded(ctx)) // it stays a member
+		}
 		switch {
 		case established && j.added == 0 && j.me.Data:
 			err = fmt.Errorf("%w; %w", err, ErrAdopted)
@@ -71,6 +75,9 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	}
 	// An adopted member may differ from its spec.
 	status, err := cl.converge(ctx, turn, s)
+	if err != nil && j.outageBegun {
+		err = errors.Join(err, s.outageEnded(ctx)) // it is a member again
+	}
 	if err != nil && established && j.added == 0 {
 		err = fmt.Errorf("%w; %w", err, ErrAdopted)
 	}

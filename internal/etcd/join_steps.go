@@ -72,6 +72,7 @@ func (j *joining) removeStale(ctx context.Context, v membership.View, next membe
 	})
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
+		j.removed = j.outageBegun
 		j.progressed()
 		return nil
 	case client.Transient(err):

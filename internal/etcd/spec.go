@@ -78,7 +78,7 @@ type Outage interface {
 	// Begins is called before the member stops. An error means that it must not stop.
 	Begins(ctx context.Context) error
 	// Ended is called when the member serves again, after an outage of this run or of an
-	// earlier one that was interrupted.
+	// earlier one that was interrupted, or when it did not stop. If the change was interrupted, ctx goes on.
 	Ended(ctx context.Context) error
 }
 
@@ -89,9 +89,26 @@ func (s Spec) outageBegins(ctx context.Context) error {
 	return s.Outage.Begins(ctx)
 }
 
+// outageEnded announces the end, also after ctx has ended: what depends on the member is to serve again.
 func (s Spec) outageEnded(ctx context.Context) error {
 	if s.Outage == nil {
 		return nil
 	}
+	ctx, cancel := outliving(ctx, outageEndTimeout)
+	defer cancel()
 	return s.Outage.Ended(ctx)
+}
+
+// outageEndTimeout is for how long the end of an outage may take after the change was interrupted. A replica that does
+// not become ready is given up before.
+const outageEndTimeout = 10 * time.Minute
+
+// outliving returns a context that ends some time after ctx.
+func outliving(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		over := time.AfterFunc(d, cancel)
+		context.AfterFunc(out, func() { over.Stop() })
+	})
+	return out, func() { stop(); cancel() }
 }

@@ -112,10 +112,9 @@ type updating struct {
 	outageBegun bool         // the outage was announced, so its end must be announced too
 	rotation    rotationWait // to the generation of s
 
-	step    versionStep
-	size    int64  // of its database, as last observed
-	saved   string // the snapshot from before the upgrade
-	lasting bool   // a rollback took its own time, and the following steps may too
+	step  versionStep
+	size  int64  // of its database, as last observed
+	saved string // the snapshot from before the upgrade
 }
 
 // converge observes, compares and acts until nothing differs.
@@ -132,11 +131,6 @@ func (cl *cluster) converge(ctx context.Context, turn *wait.Turn, s Spec) (Statu
 	}
 	status, err := c.loop(ctx)
 	if c.outageBegun {
-		if c.lasting {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 3*cl.pace.StallTimeout)
-			defer cancel()
-		}
 		err = errors.Join(err, s.outageEnded(ctx))
 		turn.Free()
 	}

@@ -62,7 +62,6 @@ func (c *updating) returnTo(ctx context.Context, former string, cause error) err
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cl.pace.Cleanup)
 	defer cancel()
-	c.lasting = true
 	p := &problem.Problem{
 		Summary: "etcd member not changed, and rolled back", Host: c.s.Label(), Err: cause,
 		Cause: fmt.Sprintf("etcd was started with the new flags and unit, but %s", cause),

@@ -101,7 +101,6 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
 		2*c.cl.pace.StallTimeout+machine.StartTime(c.size)+c.cl.pace.Cleanup)
 	defer cancel()
-	c.lasting = true
 	p := &problem.Problem{
 		Host: c.s.Label(), Err: cause,
 		Cause:  fmt.Sprintf("etcd %s was started, but %s", c.step.To, cause),

@@ -21,11 +21,20 @@ import (
 // upgrade.
 
 // counter is an outage that only counts the calls.
-type counter struct{ begins, ends atomic.Int32 }
+type counter struct {
+	begins, ends atomic.Int32
+	dead         atomic.Bool // it was ended with a context that has ended
+}
 
 func (c *counter) Begins(context.Context) error { c.begins.Add(1); return nil }
 
-func (c *counter) Ended(ctx context.Context) error { c.ends.Add(1); return ctx.Err() }
+func (c *counter) Ended(ctx context.Context) error {
+	c.ends.Add(1)
+	if ctx.Err() != nil {
+		c.dead.Store(true)
+	}
+	return ctx.Err()
+}
 
 func upgraded(specs map[string]Spec, version string) map[string]Spec {
 	out := map[string]Spec{}
