@@ -89,14 +89,16 @@ func (s Spec) outageBegins(ctx context.Context) error {
 	return s.Outage.Begins(ctx)
 }
 
-// outageEnded announces the end, also after ctx has ended: what depends on the member is to serve again.
-func (s Spec) outageEnded(ctx context.Context) error {
-	if s.Outage == nil {
+func (s Spec) outageEnded(ctx context.Context) error { return endOutage(ctx, s.Outage) }
+
+// endOutage announces the end, also after ctx has ended: what depends on the member is to serve again.
+func endOutage(ctx context.Context, o Outage) error {
+	if o == nil {
 		return nil
 	}
 	ctx, cancel := outliving(ctx, outageEndTimeout)
 	defer cancel()
-	return s.Outage.Ended(ctx)
+	return o.Ended(ctx)
 }
 
 // outageEndTimeout is for how long the end of an outage may take after the change was interrupted. A replica that does

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,9 +48,16 @@ func (cl *cluster) takeVolume(ctx context.Context, s Spec) error {
 	if err := t.turn.Wait(ctx); err != nil {
 		return notBegun(s, fmt.Errorf("wait to take the volume: %w", err))
 	}
-	ctx = cl.withLease(ctx)
+	return t.run(cl.withLease(ctx))
+}
+
+// run takes one step after another. If it fails before the member has left the former machine, it may serve there.
+func (t *taking) run(ctx context.Context) error {
 	for {
 		done, err := t.step(ctx)
+		if err != nil && t.outageBegun && t.released == "" {
+			err = errors.Join(err, endOutage(ctx, t.s.FormerOutage))
+		}
 		if done || err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -190,5 +191,23 @@ func TestLeaseOfAMovedMember(t *testing.T) {
 	s.Volume = &volume.Spec{}
 	if got, want := s.leaseAddresses(v), []string{"10.0.0.11", "10.0.0.14"}; !slices.Equal(got, want) {
 		t.Errorf("with a volume: %v, want %v", got, want)
+	}
+}
+
+// TestFormerOutageEnds: the outage on the machine that a member leaves ends if the move fails before it has left.
+func TestFormerOutageEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for released, want := range map[string]int32{"": 1, "10.0.0.13": 0} {
+		o := &counter{}
+		ta := &taking{s: Spec{FormerOutage: o, Spec: machine.Spec{Name: "cp3"}}, outageBegun: true, released: released}
+		pool, err := host.NewPool(host.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ta.s.Host = pool.Host(host.Target{Address: "10.0.0.3"})
+		if err := ta.run(ctx); !errors.Is(err, context.Canceled) || o.ends.Load() != want || o.dead.Load() {
+			t.Errorf("released on %q: %v, ended %d times", released, err, o.ends.Load())
+		}
 	}
 }

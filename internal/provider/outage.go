@@ -29,13 +29,25 @@ func (s *session) stacked(machine *host.Host, bundle *pki.Bundle) controlplane.S
 	}
 }
 
-// changing records that a change of a member has begun. The caller calls end when it is done.
+// opener is an outage that is open while a change may use it.
+type opener interface{ Open() (end func()) }
+
+var _ opener = (*controlplane.Outage)(nil)
+
+// changing records that a change of a member has begun, on its machine and on the one that it leaves. The caller calls
+// end when it is done.
 func changing(s etcd.Spec) (end func()) {
-	outage, ok := s.Outage.(*controlplane.Outage)
-	if !ok {
-		return func() {}
+	var ends []func()
+	for _, outage := range []etcd.Outage{s.Outage, s.FormerOutage} {
+		if o, ok := outage.(opener); ok {
+			ends = append(ends, o.Open())
+		}
 	}
-	return outage.Open()
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }
 
 // registrar returns the registrar for the replica that a machine of the cluster has recorded. While its endpoints change,

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/combined"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -108,4 +110,34 @@ func TestMovesRotation(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, c.moves)
 		}
 	}
+}
+
+// open counts the changes for which it is open.
+type open struct{ now, most int }
+
+func (*open) Begins(context.Context) error { return nil }
+func (*open) Ended(context.Context) error  { return nil }
+
+func (o *open) Open() (end func()) {
+	o.now++
+	o.most++
+	return func() { o.now-- }
+}
+
+// TestChanging: a change is open on both machines of a member that moves, until it ends.
+func TestChanging(t *testing.T) {
+	here, former := &open{}, &open{}
+	end := changing(etcd.Spec{Outage: here, FormerOutage: former})
+	for _, o := range []*open{here, former} {
+		if o.now != 1 {
+			t.Errorf("%d changes are open", o.now)
+		}
+	}
+	end()
+	for _, o := range []*open{here, former} {
+		if o.now != 0 || o.most != 1 {
+			t.Errorf("%d changes are left of %d", o.now, o.most)
+		}
+	}
+	changing(etcd.Spec{})()
 }

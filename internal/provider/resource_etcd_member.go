@@ -131,13 +131,13 @@ func (r *etcdMemberResource) readFrom(ctx context.Context, s etcd.Spec, _ *diag.
 func (r *etcdMemberResource) updateOn(
 	ctx context.Context, before, after etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics,
 ) (etcd.Status, error) {
-	defer changing(s)()
 	s.LastMachine, s.LastID = before.MachineID.ValueString(), before.ID.ValueString()
 	s.NewRestore = after.restoreDue(before)
 	if after.moves(before) {
 		s.Former = r.session.machine(addressOf(before.Host).ValueString())
 		s.FormerOutage = r.session.outage(s.Former, s.Bundle)
 	}
+	defer changing(s)()
 	// The replica may still be at the endpoints before.
 	r.session.knowHooks(ctx, before.left(after.hookedEndpoints), s.Bundle, diags)
 	s.FormerPeers = r.session.machines(stringMapOf(ctx, before.Peers, diags))
