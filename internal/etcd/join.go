@@ -31,7 +31,6 @@ type joining struct {
 	removed     bool                    // that member, by this call
 	added       uint64                  // the learner that this call added; 0: none
 	refused     wait.Clock              // how long the same condition has been waited for
-	cause       string                  // that condition
 	catchUp     *machine.Watch          // watches the member itself; nil: it was not started
 	ahead       *machine.Watch          // watches a learner that must be promoted first
 	verdict     membership.DeathVerdict // on the last entry that blocked the join
@@ -147,7 +146,7 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 	switch next.Kind {
 	case membership.JoinArchive:
 		problem.Progress(ctx, "etcd %s: archiving its data: %s", j.s.Name, next.Reason)
-		j.changed = true
+		j.progressed()
 		if err := machine.ArchiveData(ctx, j.cl.machine(j.s.Host), j.s.Spec); err != nil {
 			return err
 		}
@@ -194,12 +193,10 @@ func (j *joining) changes(kind membership.JoinStepKind) bool {
 // waitOrRefuse waits a moment for a condition to clear by itself, and lets others that may
 // clear it go first. When the condition has lasted for limit, it returns the refusal.
 func (j *joining) waitOrRefuse(ctx context.Context, v *membership.View, limit time.Duration, cause error) error {
-	// The text of the cause may change while waiting for it.
-	if j.cause == "" {
-		j.refused.Restart(j.turn)
+	if !j.refused.Running() { // the text of the cause may change while waiting for it
+		j.refused.Begin(j.turn)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
-	j.cause = cause.Error()
 	if j.refused.Lasted() > limit {
 		return j.refuseAfterWait(v, cause)
 	}
@@ -227,7 +224,10 @@ func (j *joining) yieldOrWait(ctx context.Context, v *membership.View, cause err
 }
 
 // progressed records progress: the waiting time of the next condition starts again.
-func (j *joining) progressed() { j.changed, j.cause = true, "" }
+func (j *joining) progressed() {
+	j.changed = true
+	j.refused.End()
+}
 
 func (j *joining) refuse(v *membership.View, cause, next string) error {
 	return refusal("etcd member not joined", j.s, v, cause, j.unchanged(), next)

@@ -32,7 +32,7 @@ func (j *joining) makesProgress(ctx context.Context, v *membership.View, id uint
 // wait waits until the started member serves.
 func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
-	j.cause = "it " + entry.Trouble
+	j.refused.End() // what was waited for before has cleared
 	if !j.makesProgress(ctx, &v, id) {
 		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", machine.ErrNotServing, j.catchUp.StalledText(),
 			entry.Trouble))
@@ -44,11 +44,10 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 // learner. If it is not in sync yet, the promotion is tried again as long as it makes
 // progress.
 func (j *joining) promote(ctx context.Context, v membership.View, id uint64) error {
-	j.changed = true
+	j.progressed()
 	err := j.clients.ViaVoter(ctx, v, id, func(address string) error { return j.clients.Promote(ctx, address, id) })
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotLearner):
-		j.progressed()
 		j.cl.sizeChanged()
 		problem.Progress(ctx, "etcd %s: promoted to voter", j.s.Name)
 		return nil

@@ -92,6 +92,7 @@ func (j *joining) install(ctx context.Context) error {
 		return err
 	}
 	j.programs = true
+	j.refused.End()
 	return nil
 }
 
@@ -116,13 +117,16 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 	if !j.programs {
 		return j.install(ctx) // installing takes time: check again whether the member may be added
 	}
-	if saved, err := j.cl.savedBeforeGrowth(ctx, j.s, v); err != nil {
+	began := j.turn.Held()
+	saved, err := j.cl.savedBeforeGrowth(ctx, j.s, v)
+	j.refused.Exclude(began)
+	if err != nil {
 		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	} else if !saved {
 		return nil // the same
 	}
 	var id uint64
-	err := j.clients.ViaVoter(ctx, v, 0, func(address string) (err error) {
+	err = j.clients.ViaVoter(ctx, v, 0, func(address string) (err error) {
 		id, err = j.clients.AddLearner(ctx, address, j.me.PeerURL)
 		return err
 	})

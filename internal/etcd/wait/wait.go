@@ -164,6 +164,13 @@ func (l *Clock) Restart(t *Turn) { l.turn, l.from = t, t.Held() }
 // End stops the clock: the next wait starts from zero.
 func (l *Clock) End() { *l = Clock{} }
 
+// Exclude leaves out the time since the turn had been held for a time: its holder did something else than wait.
+func (l *Clock) Exclude(since time.Duration) {
+	if l.turn != nil {
+		l.from += l.turn.Held() - since
+	}
+}
+
 // Running reports whether the clock runs.
 func (l *Clock) Running() bool { return l.turn != nil }
 

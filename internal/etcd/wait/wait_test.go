@@ -93,8 +93,14 @@ func TestLapse(t *testing.T) {
 	if now := l.Lasted(); now < mine+10*time.Millisecond || now > mine+45*time.Millisecond {
 		t.Errorf("lasted %s after %s and another 10ms", now, mine)
 	}
+	began, lasted := a.Held(), l.Lasted()
+	time.Sleep(20 * time.Millisecond)
+	l.Exclude(began)
+	if now := l.Lasted(); now > lasted+10*time.Millisecond {
+		t.Errorf("%s of something else were counted", now-lasted)
+	}
 	l.End()
-	if l.Running() || l.Lasted() != 0 {
+	if l.Exclude(0); l.Running() || l.Lasted() != 0 {
 		t.Error("a lapse that has ended runs")
 	}
 	a.Leave()
