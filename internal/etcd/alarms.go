@@ -171,6 +171,7 @@ func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target 
 	if target.Name == m.s.Name && !m.outageBegun {
 		m.outageBegun = true
 		m.turn.Keep()
+		m.since.End()
 		return m.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())

@@ -40,8 +40,6 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 	ctx = cl.withLease(ctx)
 	l := &removal{cl: cl, s: s, o: o, turn: turn}
-	l.since.Begin(turn)
-	l.yielding.Begin(turn)
 	for {
 		done, err := l.step(ctx)
 		if err != nil && !l.removed {
@@ -62,8 +60,10 @@ type removal struct {
 	s           Spec
 	o           DeleteOptions
 	turn        *wait.Turn
-	since       wait.Clock              // of the current wait
+	since       wait.Clock              // of the wait after which the removal is refused
+	late        wait.Clock              // of the wait for a late answer of the cluster
 	yielding    wait.Clock              // to others that should leave before
+	removing    wait.Clock              // of the attempts to remove it from the member list
 	removed     bool                    // from the member list, by this call
 	outageBegun bool                    // the outage was announced
 	verdict     membership.DeathVerdict // on this member, if it does not answer
@@ -98,12 +98,13 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 	}
 	in := l.input(sv)
 	d := decideLeave(in)
+	clock := l.clockOf(d)
 	if d.Kind == leaveWait {
 		first := len(in.Pending) > 0 || d.Follows
 		if first && (!l.outageBegun || l.removed) {
-			l.since.Restart(l.turn) // until they are done: they have time limits of their own
+			clock.Restart(l.turn) // until they are done: they have time limits of their own
 		}
-		if l.since.Lasted() < l.cl.pace.ConditionTimeout {
+		if clock.Lasted() < l.cl.pace.ConditionTimeout {
 			return false, l.wait(ctx, d)
 		}
 		if first {
@@ -115,6 +116,23 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 		return true, l.stay(ctx)
 	}
 	return l.act(ctx, in, d)
+}
+
+// clockOf returns the clock of the wait that is decided, and ends those of waits that are over.
+func (l *removal) clockOf(d leaveDecision) *wait.Clock {
+	clock := &l.since
+	switch {
+	case d.Kind != leaveWait:
+		l.since.End()
+		l.late.End()
+		return clock
+	case d.Otherwise == leaveClean:
+		clock = &l.late
+	default:
+		l.late.End()
+	}
+	clock.Begin(l.turn)
+	return clock
 }
 
 // input returns the input of the decision.
@@ -170,9 +188,10 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 
 func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
 	l.self = in.Self
-	if waiting, _ := l.turn.Others(); waiting > 0 && othersFirst(in, d) &&
-		l.yielding.Lasted() < l.cl.pace.ConditionTimeout {
-		return false, l.turn.Yield(ctx)
+	if waiting, _ := l.turn.Others(); waiting > 0 && othersFirst(in, d) {
+		if l.yielding.Begin(l.turn); l.yielding.Lasted() < l.cl.pace.ConditionTimeout {
+			return false, l.turn.Yield(ctx)
+		}
 	}
 	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.Reached() && in.occupied() == "" && !l.outageBegun {
 		l.outageBegun = true

@@ -55,13 +55,14 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true
 		l.turn.Free()
-		l.since.Restart(l.turn)
 		l.cl.noteExists("the removal of member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: removed member %x from the cluster", l.s.Name, id)
 		l.disarmAlarms(ctx, clients, entry)
 		return nil
-	case client.Transient(err) && l.since.Lasted() < l.cl.pace.StallTimeout:
-		return l.wait(ctx, leaveDecision{Reason: err.Error()})
+	case client.Transient(err):
+		if l.removing.Begin(l.turn); l.removing.Lasted() < l.cl.pace.StallTimeout {
+			return l.wait(ctx, leaveDecision{Reason: err.Error()})
+		}
 	}
 	return &problem.Problem{
 		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(),

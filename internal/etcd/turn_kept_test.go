@@ -139,3 +139,33 @@ func TestLeaderLeavesLast(t *testing.T) {
 		t.Errorf("announced %v, want %v", log.order, want)
 	}
 }
+
+// TestOutageIsNoWaitingTime: the time in which an outage begins is not waited for the rules. A voter that is away for a
+// moment after it is still waited for.
+func TestOutageIsNoWaitingTime(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.three(0)
+	cl := f.clusters.of(specs["cp1"])
+	cl.pace.ConditionTimeout = 5 * time.Second
+	for what, change := range map[string]func(Spec) error{
+		"update":   func(s Spec) error { _, err := f.clusters.Update(f.context(), s); return err },
+		"deletion": func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) },
+	} {
+		v := f.calm(specs["cp1"])
+		leader := leaderOf(v)
+		other := specs["cp1"]
+		if leader == "cp1" {
+			other = specs["cp2"]
+		}
+		other.ExtraArgs = map[string]string{"max-txn-ops": "777"}
+		other.Outage = disturbed{announced{&outageLog{}, other.Name}, func() {
+			time.Sleep(cl.pace.ConditionTimeout + time.Second)
+			f.away(leader, 500*time.Millisecond)
+		}}
+		if err := change(other); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		f.create(specs, other.Name)
+	}
+}

@@ -109,6 +109,7 @@ type updating struct {
 	clients     *client.Clients
 	f           machine.Observed
 	since       wait.Clock   // of the wait for the rules
+	settling    wait.Clock   // of the wait for all members to be healthy
 	outageBegun bool         // the outage was announced, so its end must be announced too
 	rotation    rotationWait // to the generation of s
 
@@ -240,6 +241,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		if v != nil { // otherwise this member may serve only when others have started
 			c.turn.Keep()
 		}
+		c.settling.End()
 		return false, c.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)

@@ -16,7 +16,6 @@ import (
 // readyToRestart reports whether the member may be restarted now. If not, it has waited a
 // moment or let others go first.
 func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool, error) {
-	c.since.Begin(c.turn)
 	if v == nil {
 		// Without a quorum, starting a member that is not serving loses nothing.
 		if c.f.Unit.Active != "active" {
@@ -39,6 +38,7 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 	if err := c.cl.mayRestart(ctx, c.s, *v, *entry); err != nil {
 		return false, c.waitOrRefuse(ctx, v, err)
 	}
+	c.since.End()
 	if waited, err := c.settle(ctx, *v, entry.ID); waited || err != nil {
 		return false, err
 	}
@@ -130,7 +130,11 @@ func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wa
 	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
 		return true, wait.Pause(ctx, left)
 	}
-	if membership.RequireAllHealthy(v) != nil && c.since.Lasted() < c.cl.pace.ConditionTimeout {
+	if membership.RequireAllHealthy(v) == nil {
+		c.settling.End()
+		return false, nil
+	}
+	if c.settling.Begin(c.turn); c.settling.Lasted() < c.cl.pace.ConditionTimeout {
 		return true, wait.Pause(ctx, 5*c.cl.pace.Poll)
 	}
 	return false, nil

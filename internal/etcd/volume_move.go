@@ -38,6 +38,7 @@ func (t *taking) release(ctx context.Context) error {
 		if !t.outageBegun && t.s.FormerOutage != nil {
 			t.outageBegun = true
 			t.turn.Keep()
+			t.since.End()
 			return t.s.FormerOutage.Begins(ctx) // announcing takes time: observe again
 		}
 	}
