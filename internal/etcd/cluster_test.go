@@ -110,7 +110,7 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 // beginJoin joins the member of s up to its start as a learner.
 func (f *fleet) beginJoin(ctx context.Context, s Spec) *joining {
 	f.t.Helper()
-	j := &joining{cl: f.clusters.of(s), s: s}
+	j := &joining{cl: f.clusters.of(s), s: s, turn: new(wait.Queue).Enter()}
 	clients, err := j.cl.connect(s)
 	if err != nil {
 		f.t.Fatal(err)
