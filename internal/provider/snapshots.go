@@ -42,8 +42,8 @@ func snapshotsSchema() schema.Attribute {
 			"upload": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("upload command", snapshot.ValidateUpload)},
 				MarkdownDescription: "Commands that upload a snapshot. They run on the machine with `/bin/sh -eu` " +
-					"as root, for at most an hour. Their environment has `SNAPSHOT` (the file's path), " +
-					"`SNAPSHOT_NAME` (the file's unique name), `CLUSTER`, `MEMBER` (the member on the machine " +
+					"as root, for at most 45 minutes including the snapshot. Their environment has `SNAPSHOT` (the " +
+					"file's path), `SNAPSHOT_NAME` (the file's unique name), `CLUSTER`, `MEMBER` (the member on the machine " +
 					"that saved it) and the variables of `environment_file`. If they fail, the service fails, and " +
 					"the next run tries again, oldest first. They are stored in the state and in plans: put " +
 					"secrets into `environment_file`. Conflicts with `s3`. Default: none; snapshots stay on the machines.",

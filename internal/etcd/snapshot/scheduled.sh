@@ -46,7 +46,7 @@ snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-
 
 # send uploads the snapshots that have not been uploaded, the oldest first. One that is damaged may not keep the others
 # here. A server that refuses one is not asked for each of them, which could take the run longer than it may last. Why
-# commands fail is not known: of the others, only the newest is tried then.
+# commands fail is not known: of the others, only the newest is tried then. The uploads end before the run has to.
 send() {
   newest=$(snapshots | tail -n 1)
   refused=''
@@ -59,6 +59,10 @@ send() {
       : >"$dir/$name.sent"
       sent=yes
       echo "$name was uploaded"
+    elif [ "$(remaining)" -le 0 ]; then
+      fail "$name was not uploaded: the uploads must end $((upload_limit / 60)) minutes after the start of a run;" \
+        "the next run tries again"
+      return
     elif [ -z "$store" ]; then
       fail "$name was not uploaded: the upload command failed; the next run tries again"
       refused=yes
@@ -73,12 +77,33 @@ send() {
 
 # deliver NAME: uploads a snapshot, by the program or by the commands. The program ends with 3 if it is damaged.
 deliver() {
+  seconds=$(remaining)
+  [ "$seconds" -gt 0 ] || return 1
   if [ -n "$store" ]; then
-    "$store" -config "$upload" put "$dir/$1" </dev/null
+    timeout -k 30 "$seconds" "$store" -config "$upload" put "$dir/$1" </dev/null
   else
-    (cd / && SNAPSHOT="$dir/$1" SNAPSHOT_NAME="$1" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null)
+    (cd / && SNAPSHOT="$dir/$1" SNAPSHOT_NAME="$1" CLUSTER="$cluster" MEMBER="$member" \
+      timeout -k 30 "$seconds" /bin/sh -eu "$upload" </dev/null)
   fi
 }
+
+# uptime prints the seconds since the start of the machine, which no change of its clock alters.
+uptime() { cut -d . -f 1 /proc/uptime; }
+
+# limit prints three quarters of the seconds that a run may last, after which the uploads must have ended, so that the
+# rest of the run follows. A drop-in can change the limit of the unit, which is like "1h 30min", or "infinity".
+limit() {
+  systemctl show --property=TimeoutStartUSec --value etcd-snapshot.service 2>/dev/null | awk '
+    BEGIN {
+      s["s"] = 1; s["min"] = 60; s["h"] = 3600; s["d"] = 86400
+      s["w"] = 604800; s["month"] = 2629800; s["y"] = s["infinity"] = 31557600
+    }
+    { for (i = 1; i <= NF; i++) { unit = $i; sub(/^[0-9.]+/, "", unit); sum += (unit == $i ? 1 : $i) * s[unit] } }
+    END { printf "%d\n", (sum ? sum : 3600) * 3 / 4 }'
+}
+
+# remaining prints the seconds that are left for uploads.
+remaining() { echo $((started + upload_limit - $(uptime))); }
 
 # sweep removes old snapshots in the bucket, after an upload.
 sweep() {
@@ -97,11 +122,15 @@ removable() {
   done
 }
 
+# prune [uploaded]: removes the oldest snapshots, or only those of them that were uploaded, so that $kept are left.
 prune() {
   more=$(($(snapshots | wc -l) - kept))
   [ "$more" -gt 0 ] || return 0
   for name in $(removable | head -n "$more"); do
-    [ -z "$upload" ] || [ -e "$dir/$name.sent" ] || fail "$name was never uploaded and is removed: at most $kept snapshots are kept"
+    if [ -n "$upload" ] && [ ! -e "$dir/$name.sent" ]; then
+      [ -z "${1:-}" ] || return 0
+      fail "$name was never uploaded and is removed: at most $kept snapshots are kept"
+    fi
     rm -f "$dir/$name" "$dir/$name.sent"
   done
 }
@@ -124,6 +153,8 @@ part() {
 }
 
 umask 077
+started=$(uptime)
+upload_limit=$(limit)
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
 part
@@ -143,6 +174,7 @@ elif room; then
   *) fail "$newest in $dir has a later time than now, so that it passes for the newest: a clock was wrong. Move it away" ;;
   esac
 fi
+prune uploaded # before send, which can take long; it may still upload the others
 [ -z "$upload" ] || send
 prune # before sweep, which a slow server can keep until the run is ended
 sweep

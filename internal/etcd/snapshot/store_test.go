@@ -136,6 +136,9 @@ func TestStoreQuestions(t *testing.T) {
 	}
 }
 
+// unhurried are the variables of a run that has just begun.
+const unhurried = "started=$(cut -d . -f 1 /proc/uptime) upload_limit=2700\n"
+
 // TestStoreScript runs the parts of the timer's script that send and sweep, with a stand-in for the
 // program that fails as it is told.
 func TestStoreScript(t *testing.T) {
@@ -159,7 +162,7 @@ func TestStoreScript(t *testing.T) {
 			}
 		}
 		script := "dir=" + dir + " store=" + dir + "/program store_kept=" + c.kept + " upload=/conf sent='' failed=''\n" +
-			"fail() { echo \"$*\"; }\nsnapshots() { echo " + name + "; }\n" + send + "\nsend\nsweep\n"
+			unhurried + "fail() { echo \"$*\"; }\nsnapshots() { echo " + name + "; }\n" + send + "\nsend\nsweep\n"
 		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v\n%s", what, err, out)
@@ -174,18 +177,73 @@ func TestStoreScript(t *testing.T) {
 	}
 }
 
-// TestPruneFirst: snapshots on the machine are removed before those in the bucket, which can take longer than a run
-// may.
+// TestPruneFirst: snapshots on the machine are removed before uploads and before those in the bucket, which can take
+// longer than a run may.
 func TestPruneFirst(t *testing.T) {
-	_, end, ok := strings.Cut(string(scheduledScript), "\n[ -z \"$upload\" ] || send\n")
+	_, end, ok := strings.Cut(string(scheduledScript), "\n  esac\nfi\n")
 	if !ok {
 		t.Fatal("the script does not send")
 	}
 	const stubs = "upload=/conf failed=''\nsend() { echo send; }\nsweep() { echo sweep; exit 1; }\n" +
-		"prune() { echo prune; }\n"
-	out, err := exec.CommandContext(t.Context(), "sh", "-euc", stubs+"send\n"+end).CombinedOutput()
-	if err == nil || string(out) != "send\nprune\nsweep\n" {
+		"prune() { echo prune \"$@\"; }\n"
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", stubs+end).CombinedOutput()
+	if err == nil || string(out) != "prune uploaded\nsend\nprune\nsweep\n" {
 		t.Errorf("%v, %s", err, out)
+	}
+}
+
+// TestUploadHangs: an upload that does not end fails like another one, and the run goes on. Until it ends, only
+// snapshots that were uploaded are removed.
+func TestUploadHangs(t *testing.T) {
+	_, functions, _ := strings.Cut(string(scheduledScript), "# snapshots lists")
+	functions, _, _ = strings.Cut("# "+functions, "# part moves")
+	for _, store := range []bool{true, false} {
+		dir := t.TempDir()
+		write := func(name, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const first, second, third = "20260101T000000Z-cp1.db", "20260102T000000Z-cp1.db", "20260103T000000Z-cp1.db"
+		for _, name := range []string{first, second, second + ".sent", third} {
+			write(name, "")
+		}
+		write("program", "#!/bin/sh\necho called >>"+dir+"/calls\nsleep 60\n")
+		program := ""
+		if store {
+			program = dir + "/program"
+		}
+		script := "dir=" + dir + " store=" + program + " upload=" + dir + "/program kept=1 cluster=prod member=cp1\n" +
+			"sent='' failed='' file=" + third + " started=$(cut -d . -f 1 /proc/uptime) upload_limit=3\n" +
+			"fail() { echo \"$*\"; }\n" + functions +
+			"\nprune uploaded\necho --\n(cd \"$dir\" && echo *.db)\nsend\nprune\n(cd \"$dir\" && echo *.db)\n"
+		begun := time.Now()
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+		want := "--\n" + first + " " + third + "\n" + first + " was not uploaded: the uploads must end 0 minutes after the " +
+			"start of a run; the next run tries again\n" + first + " was never uploaded and is removed: at most 1 snapshots " +
+			"are kept\n" + third + "\n"
+		if err != nil || string(out) != want || time.Since(begun) > 20*time.Second {
+			t.Errorf("store %v: %v after %s\n%s", store, err, time.Since(begun), out)
+		}
+		if calls, _ := os.ReadFile(filepath.Join(dir, "calls")); string(calls) != "called\n" {
+			t.Errorf("store %v: calls %q", store, calls)
+		}
+	}
+}
+
+// TestUploadLimit derives the time for uploads from the limit of the unit, which a drop-in can change.
+func TestUploadLimit(t *testing.T) {
+	_, limit, _ := strings.Cut(string(scheduledScript), "\nlimit() {")
+	limit, _, _ = strings.Cut("limit() {"+limit, "# remaining prints")
+	for shown, want := range map[string]string{
+		"1h": "2700", "1h 30min": "4050", "2d 45s": "129633", "infinity": "23668200", "": "2700", "500ms": "2700",
+	} {
+		script := "systemctl() { printf '%s\\n' '" + shown + "'; }\n" + limit + "\nlimit\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%q: %v, %s, want %s", shown, err, got, want)
+		}
 	}
 }
 
@@ -231,7 +289,7 @@ func TestSendGoesOn(t *testing.T) {
 			store = dir + "/program"
 		}
 		script := "dir=" + dir + " store=" + store + " upload=" + dir + "/program cluster=prod member=cp1 sent=''\n" +
-			"fail() { echo \"$*\" >&2; }\nsnapshots() { printf 'a\\nb\\nc\\nd\\n'; }\n" + send + "\nsend\n"
+			unhurried + "fail() { echo \"$*\" >&2; }\nsnapshots() { printf 'a\\nb\\nc\\nd\\n'; }\n" + send + "\nsend\n"
 		command := exec.CommandContext(t.Context(), "sh", "-euc", script)
 		var noted strings.Builder
 		command.Stderr = &noted
