@@ -83,17 +83,10 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
 	}
-	dir := s.dir(program.DataDir)
-	facts, err := s.machine.Observe(ctx, host.Query{Disks: []string{dir}})
-	if err != nil {
-		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
-	}
-	if err := snapshot.RequireSpace(s.member.DBSize, facts, dir); err != nil {
-		return snapshot.Saved{}, fmt.Errorf("%s: %s: %w", who, dir, err)
-	}
 	a := machine.Action{Verb: machine.SaveSnapshot, Save: snapshot.Save{
-		Dir: dir, File: time.Now().UTC().Format(snapshot.TimeLayout) + "-" + s.label + ".db",
+		Dir: s.dir(program.DataDir), File: time.Now().UTC().Format(snapshot.TimeLayout) + "-" + s.label + ".db",
 		ClientURL: membership.ClientURL(s.machine.Address()), Tools: program.Tools, Keep: m.UpgradeSnapshots(),
+		Need: s.member.DBSize + snapshot.Reserve,
 	}}
 	saved, err := cl.snapshot(ctx, s.machine, who, a)
 	if err != nil {

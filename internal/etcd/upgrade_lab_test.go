@@ -237,7 +237,7 @@ func (r *rig) refuseDisk(version string) {
 	plain := maps.Clone(r.specs)
 	r.sh("cp1", "mkdir -p /var/lib/etcd-archive && mount -t tmpfs -o size=64m tmpfs /var/lib/etcd-archive")
 	r.to(version)
-	r.refused("cp1", "no room", "not enough space", "64 MiB are free")
+	r.refused("cp1", "no room", "not enough space", "67108864 are free")
 	r.sh("cp1", "umount /var/lib/etcd-archive")
 	r.specs = plain
 	r.process()

@@ -30,6 +30,7 @@ type Save struct {
 	ClientURL string
 	Tools     string // the directory of etcdctl and etcdutl
 	Keep      int    // the number of newest snapshots in Dir to keep; 0: all
+	Need      int64  // the space in bytes that must be free in Dir; 0: it was checked
 }
 
 // OwnFunctions are the shell functions that tell root's directories from what others have put in their place.
@@ -58,7 +59,7 @@ func (s Save) Script() host.Script {
 func (s Save) Vars() map[string]string {
 	return map[string]string{
 		"tools": s.Tools, "endpoint": s.ClientURL, "pki": layout.PKIDir, "dir": s.Dir, "file": s.File,
-		"keep": strconv.Itoa(s.Keep),
+		"keep": strconv.Itoa(s.Keep), "need": strconv.FormatInt(s.Need, 10),
 	}
 }
 

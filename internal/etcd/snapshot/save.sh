@@ -4,6 +4,7 @@
 # Prints the size and that status. $tools is the directory of etcdctl and etcdutl,
 # $endpoint the member, $pki its certificates. The directory may be below that of the
 # data, whose user runs: it is entered step by step (own.sh), and paths are relative then.
+# $need is the space in bytes that must be free: of the snapshot, and what etcd itself needs.
 umask 077
 root=${dir%/*}
 cd -P -- "${root%/*}/" || exit
@@ -12,6 +13,11 @@ own "${dir##*/}"
 exec 9>.lock
 flock 9 # what another one has not finished yet must stay
 rm -f ./*.part
+free=$(df -B1 --output=avail . | tail -n 1)
+if [ "$free" -lt "$need" ]; then
+  echo "not enough space in $dir: the snapshot and the reserve of etcd need $need bytes, but $((free)) are free" >&2
+  exit 1
+fi
 "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
   --command-timeout=10m snapshot save "$file.part" >/dev/null
 size=$(stat -c %s "$file.part")

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
@@ -65,21 +67,35 @@ func FuzzReadSnapshot(f *testing.F) {
 	})
 }
 
-// TestSaveScript saves a snapshot into a directory that is made for it, and another one there.
-func TestSaveScript(t *testing.T) {
-	dir := t.TempDir()
-	tools, data := filepath.Join(dir, "tools"), filepath.Join(dir, "etcd")
-	err := errors.Join(os.Mkdir(tools, 0o755), os.Mkdir(data, 0o755),
-		os.WriteFile(tools+"/etcdctl", []byte(`#!/bin/sh
+// stubTools writes an etcdctl that saves the four bytes "data", an etcdutl, and a df by which the file system has 100
+// bytes.
+func stubTools(t *testing.T, dir string) {
+	t.Helper()
+	err := errors.Join(os.MkdirAll(dir, 0o755),
+		os.WriteFile(dir+"/etcdctl", []byte(`#!/bin/sh
 for file; do :; done
+if [ "$file" = status ]; then
+  printf '"%s" : %s\n' Leader 7 MemberID 7 DBSize 36
+  exit
+fi
 printf data >"$file"
 printf data | sha256sum | cut -c 1-64 | sed 's/../0x& /g' | awk '{ for (i = 1; i <= NF; i++) print $i }' |
   while read -r byte; do printf "\\$(printf %o "$byte")"; done >>"$file"
 `), 0o755),
-		os.WriteFile(tools+"/etcdutl", []byte("#!/bin/sh\n[ -f \"$3\" ] && echo '{\"revision\":7,\"totalKey\":2}'\n"), 0o755))
+		os.WriteFile(dir+"/etcdutl", []byte("#!/bin/sh\n[ -f \"$3\" ] && echo '{\"revision\":7,\"totalKey\":2}'\n"), 0o755),
+		os.WriteFile(dir+"/df", []byte("#!/bin/sh\nfor at; do :; done\n"+
+			"echo Avail\necho $((100 - $(cat \"$at\"/*.db \"$at\"/*.part 2>/dev/null | wc -c)))\n"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+// TestSaveScript saves a snapshot into a directory that is made for it, and another one there.
+func TestSaveScript(t *testing.T) {
+	dir := t.TempDir()
+	tools, data := filepath.Join(dir, "tools"), filepath.Join(dir, "etcd")
+	stubTools(t, tools)
 	for _, file := range []string{"20260101T000000Z-a.db", "20260102T000000Z-b.db"} {
 		s := Save{Dir: data + "-archive/upgrades", File: file, Tools: tools, Keep: 1}
 		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(host.Assignments(s.Vars())+s.Script())).
@@ -97,5 +113,55 @@ printf data | sha256sum | cut -c 1-64 | sed 's/../0x& /g' | awk '{ for (i = 1; i
 		if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", at, info, err)
 		}
+	}
+}
+
+// TestSpaceOfUnfinished: what an interrupted run has left is removed before the free space is compared.
+func TestSpaceOfUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	stubTools(t, dir+"/tools")
+	const left = "20260101T000000Z-cp1.db.part"
+	fill := func(at, name string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(at+"/"+name, make([]byte, 90), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Save{Dir: dir + "/etcd-archive/requested", File: "20260102T000000Z-a.db", Tools: dir + "/tools", Need: 36}
+	save := func() (string, error) {
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(host.Assignments(s.Vars())+s.Script())).
+			CombinedOutput()
+		return string(out), err
+	}
+	fill(s.Dir, left)
+	if out, err := save(); err != nil {
+		t.Errorf("requested: %v: %s", err, out)
+	}
+	fill(s.Dir, "20260101T000000Z-b.db")
+	if out, err := save(); err == nil || !strings.Contains(out, "not enough space in "+s.Dir+": the snapshot and the "+
+		"reserve of etcd need 36 bytes, but -26 are free") {
+		t.Errorf("no space: %v: %s", err, out)
+	}
+
+	m := stored()
+	m.DataDir, m.Settings.S3 = dir+"/etcd", nil
+	at := scheduledDir(m.DataDir)
+	script := strings.Replace(m.renderScript(), "reserve="+strconv.Itoa(Reserve), "reserve=10", 1)
+	script = strings.Replace(script, "\nunit="+layout.UnitPath, "\nunit="+dir+"/unit", 1)
+	if err := errors.Join(os.WriteFile(dir+"/run", []byte(script), 0o600),
+		os.WriteFile(dir+"/unit", []byte("ExecStart="+dir+"/tools/etcd --name=cp1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	run := func() (string, error) {
+		out, err := exec.CommandContext(t.Context(), "sh", "-eu", dir+"/run").CombinedOutput()
+		return string(out), err
+	}
+	fill(at, left)
+	if out, err := run(); err != nil || !strings.Contains(out, "size 36") {
+		t.Errorf("scheduled: %v: %s", err, out)
+	}
+	fill(at, "20260101T000000Z-b.db")
+	if out, err := run(); err == nil || !strings.HasSuffix(out, "but -26 are free\nno snapshot saved\n") {
+		t.Errorf("scheduled, no space: %v: %s", err, out)
 	}
 }

@@ -6,6 +6,8 @@ tools=$(sed -n -e 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' -e 's|^ *terraform-prov
 
 if [ "${1:-}" = save ]; then # a separate process, so that any failure ends it
   file=$2
+  # shellcheck disable=SC2034 # of save.sh
+  need=$3
   save
   exit
 fi
@@ -29,15 +31,6 @@ ask() {
     fi
     [ "$try" = 12 ] || sleep 5
   done
-  return 1
-}
-
-# room fails if a snapshot would use the space that etcd itself needs.
-room() {
-  need=$(($(value DBSize) + reserve))
-  free=$(df -B1 --output=avail "$dir" | tail -n 1)
-  [ "$free" -ge "$need" ] && return
-  fail "no snapshot saved: not enough space in $dir: the snapshot and the reserve of etcd need $need bytes, but $((free)) are free"
   return 1
 }
 
@@ -164,15 +157,16 @@ if ! ask; then
   fail "the member at $endpoint does not answer or has no leader: $said"
 elif [ "$leader" != "$(value MemberID)" ]; then
   echo "another member is the leader; its machine saves the snapshot"
-elif room; then
+else
   file=$(date -u +%Y%m%dT%H%M%SZ)-$member.db
   rm -f "$dir/$file.sent"
-  /bin/sh -eu "$0" save "$file" || fail "no snapshot saved"
-  newest=$(snapshots | tail -n 1)
-  case $newest in
-  '' | "$file") ;;
-  *) fail "$newest in $dir has a later time than now, so that it passes for the newest: a clock was wrong. Move it away" ;;
-  esac
+  if /bin/sh -eu "$0" save "$file" $(($(value DBSize) + reserve)); then
+    newest=$(snapshots | tail -n 1)
+    [ "$newest" = "$file" ] ||
+      fail "$newest in $dir has a later time than now, so that it passes for the newest: a clock was wrong. Move it away"
+  else
+    fail "no snapshot saved"
+  fi
 fi
 prune uploaded # before send, which can take long; it may still upload the others
 [ -z "$upload" ] || send

@@ -180,7 +180,7 @@ func TestStoreScript(t *testing.T) {
 // TestPruneFirst: snapshots on the machine are removed before uploads and before those in the bucket, which can take
 // longer than a run may.
 func TestPruneFirst(t *testing.T) {
-	_, end, ok := strings.Cut(string(scheduledScript), "\n  esac\nfi\n")
+	_, end, ok := strings.Cut(string(scheduledScript), "\n    fail \"no snapshot saved\"\n  fi\nfi\n")
 	if !ok {
 		t.Fatal("the script does not send")
 	}
