@@ -125,7 +125,7 @@ func (s Spec) drill(ctx context.Context, at place, r *snapshot.Drill) error {
 	if problems := etcd.Misfits(s.Bundle, begun.staged); len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
-	r.Encrypted = int64(len(begun.staged.Heads))
+	r.Encrypted = encrypted(begun.staged)
 	problem.Progress(ctx, "restore drill on %s: starting an API server on %s", s.label(), begun.staged)
 	api, err := client.New(s.Host, keys.replica(begun.port)).Survey()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 )
 
@@ -103,3 +104,11 @@ func rto(steps map[string]float64) float64 {
 
 // rounded returns seconds to the millisecond.
 func rounded(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
+
+// encrypted returns how many Secrets are encrypted in a snapshot, if all that were looked at are; 0 otherwise.
+func encrypted(s machine.Staged) int64 {
+	if s.Sealed < s.Secrets {
+		return 0
+	}
+	return s.Sealed
+}

@@ -1,11 +1,13 @@
 package drill
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 )
 
 func TestDifferences(t *testing.T) {
@@ -117,5 +119,20 @@ func TestRTO(t *testing.T) {
 	}
 	if got := rto(nil); got != 0 {
 		t.Errorf("%g without steps", got)
+	}
+}
+
+// TestEncrypted: one encrypted object among others in the clear encrypts nothing.
+func TestEncrypted(t *testing.T) {
+	sealed := [][]byte{[]byte("k8s:enc:x")}
+	for want, staged := range map[string]machine.Staged{
+		"2 all":             {Secrets: 2, Sealed: 2},
+		"0 some":            {Secrets: 2, Sealed: 1, Heads: sealed},
+		"0 only ConfigMaps": {Secrets: 2, Heads: sealed},
+		"0 no Secrets":      {Heads: sealed},
+	} {
+		if got := encrypted(staged); strconv.FormatInt(got, 10) != want[:1] {
+			t.Errorf("%s: %d", want, got)
+		}
 	}
 }

@@ -120,8 +120,8 @@ func (r *drillResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"tokens_verified": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the restored API server " +
 				"accepted a token that the live one issued to a service account of the snapshot. `false` if there is none, " +
 				"or nothing was compared."},
-			"encrypted": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the Secrets that were looked at " +
-				"are encrypted in the snapshot, and the keys in `pki` decrypt them."},
+			"encrypted": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether there are Secrets, and all " +
+				"that were looked at are encrypted in the snapshot, and the keys in `pki` decrypt them."},
 		},
 	}
 }

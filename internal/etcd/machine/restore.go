@@ -156,6 +156,8 @@ type Staged struct {
 	CA      []byte   // the ConfigMap with the cluster's root certificate; empty if there is none
 	Heads   [][]byte // the beginnings of encrypted values
 	Samples [][]byte // some of these values
+	Secrets int64    // that were looked at
+	Sealed  int64    // those of them that are encrypted
 
 	Unencrypted []string // resources, of those that can be encrypted, with values in the clear
 }
@@ -360,6 +362,13 @@ func ReadStaged(output string) (Staged, error) {
 
 func (s *Staged) set(key, value string) (err error) {
 	number := func() (n int64) { n, err = strconv.ParseInt(value, 10, 64); return n }
+	numbers := func() (a, b int64) {
+		first, second, _ := strings.Cut(value, " ")
+		if a, err = strconv.ParseInt(first, 10, 64); err == nil {
+			b, err = strconv.ParseInt(second, 10, 64)
+		}
+		return a, b
+	}
 	decode := func() (b []byte) {
 		if len(value) > longestSample {
 			err = errors.New("too long")
@@ -402,6 +411,10 @@ func (s *Staged) set(key, value string) (err error) {
 			return errors.New("not a resource that can be encrypted")
 		}
 		s.Unencrypted = append(s.Unencrypted, value)
+	case "secrets":
+		if s.Secrets, s.Sealed = numbers(); err == nil && (s.Sealed < 0 || s.Sealed > s.Secrets) {
+			return errors.New("not two numbers of Secrets")
+		}
 	}
 	return err
 }

@@ -159,7 +159,7 @@ see_ca() {
 
 # report prints what tells whether the data fits the cluster: its root certificate, how objects are encrypted, and which
 # resources have unencrypted ones. Only the beginning of encrypted values, and three whole ones of a resource, leave
-# the machine.
+# the machine. Of the Secrets it prints how many it looked at, and how many of them are encrypted.
 report() {
   printf 'token %s\nsize %s\nsaved %s\nrevision %s\nbump %s\nkeys %s\n' "$token" "$size" "$saved" "$revision" "$bump" \
     "$(printf '%s' "$status" | sed -n 's/.*"totalKey":\([0-9]*\).*/\1/p')"
@@ -172,8 +172,10 @@ report() {
         /^azhzOmVu/ {
           print "head " substr($0, 1, 64)
           if (n < 3 && length($0) < 65536) { n++; print "sample " $0 }
+          sealed++
           next
         }
-        !clear++ { print "unencrypted " resource }'
+        !clear++ { print "unencrypted " resource }
+        END { if (resource == "secrets") print "secrets " NR " " sealed + 0 }'
   done
 }

@@ -310,7 +310,7 @@ func (s Staged) reports(t *testing.T) {
 	const ca = "k8s:enc:secretbox:v1:key2:certificate, of the cluster"
 	if string(s.CA) != ca || len(s.Heads) != 2 || len(s.Samples) != 2 ||
 		!strings.HasPrefix(string(s.Samples[0]), "k8s:enc:secretbox:v1:key1:") || string(s.Samples[1]) != ca ||
-		!slices.Equal(s.Unencrypted, []string{"secrets"}) {
+		!slices.Equal(s.Unencrypted, []string{"secrets"}) || s.Secrets != 3 || s.Sealed != 1 {
 		t.Errorf("staged %+v", s)
 	}
 }

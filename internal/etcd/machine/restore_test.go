@@ -23,13 +23,14 @@ const report = "token prod-0011\nsize 20512\nsaved 1700000000\nrevision 41\nbump
 
 func TestReadStaged(t *testing.T) {
 	value := base64.StdEncoding.EncodeToString([]byte("k8s:enc:x"))
-	got, err := ReadStaged(report + "head " + value + "\nsample " + value + "\nunencrypted secrets\n")
+	got, err := ReadStaged(report + "head " + value + "\nsample " + value + "\nunencrypted secrets\nsecrets 3 2\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Token != "prod-0011" || got.Size != 20512 || !got.Saved.Equal(time.Unix(1700000000, 0)) || got.Revision != 41 ||
 		got.Bump != 1000000000 || got.Keys != 3 || len(got.CA) != 0 || string(got.Heads[0]) != "k8s:enc:x" ||
-		string(got.Samples[0]) != "k8s:enc:x" || !slices.Equal(got.Unencrypted, []string{"secrets"}) {
+		string(got.Samples[0]) != "k8s:enc:x" || !slices.Equal(got.Unencrypted, []string{"secrets"}) ||
+		got.Secrets != 3 || got.Sealed != 2 {
 		t.Errorf("read %+v", got)
 	}
 	if got.Reused {
@@ -55,10 +56,10 @@ func TestReadStaged(t *testing.T) {
 		}
 	}
 	for old, bad := range map[string]string{
-		"ca \n": "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380",
+		"keys 3\n": "keys 3\nsecrets 1\n", "ca \n": "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380",
 		"revision":  "peer\nrevision",
 		"token":     "peer http://10.0.0.9:2380\ntoken",
-		"prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "1000000000": "0x10",
+		"prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "bump": "secrets 1 2\nbump", "1000000000": "0x10",
 	} {
 		if _, err := ReadStaged(strings.Replace(report, old, bad, 1)); err == nil {
 			t.Errorf("%q is accepted for %q", bad, old)

@@ -44,7 +44,7 @@ type Drill struct {
 	// Objects, and none was compared.
 	Uncounted []string `json:"uncounted,omitempty"`
 	Compared  bool     `json:"compared"`  // with the objects of the live cluster
-	Encrypted int64    `json:"encrypted"` // Secrets that were found encrypted, of those looked at
+	Encrypted int64    `json:"encrypted"` // Secrets, if all that were looked at are encrypted; else 0
 	Tokens    bool     `json:"tokens"`    // a token that the live cluster issued was accepted
 }
 
