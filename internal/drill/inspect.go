@@ -173,7 +173,7 @@ func (s Spec) compare(
 		return fmt.Errorf("ask the live API server: %w", err)
 	}
 	s.leaveOut(ctx, unread, "the live API server, whose webhook does not answer", r)
-	if restoredSince(r.Revision, counts) {
+	if restoredSince(r.Revision, r.Saved, counts) {
 		problem.Progress(ctx, "restore drill on %s: not compared, because the cluster was restored after this snapshot was "+
 			"saved, and how much was written since is not known", s.label())
 		return verifyTokens(ctx, restored, live, r)

@@ -67,10 +67,13 @@ func newestOf(live map[string]client.Count) int64 {
 	return newest
 }
 
-// restoredSince reports whether the live cluster was restored after a snapshot of that revision was saved. The
-// revisions of the two say nothing then of how much was written between them.
-func restoredSince(revision int64, live map[string]client.Count) bool {
-	return revision < restoredFrom && newestOf(live) >= restoredFrom
+// restoredSince reports whether the live cluster was restored after a snapshot of that revision was saved, at a time in
+// seconds since 1970, or 0 if that is not known. The revisions of the two say nothing then of how much was written
+// between them. Between restores, the revision lags behind the milliseconds since 1970, because a cluster writes less
+// often; a restore lets it catch up.
+func restoredSince(revision, saved int64, live map[string]client.Count) bool {
+	passed := func(limit int64) bool { return revision < limit && newestOf(live) >= limit }
+	return passed(restoredFrom) || saved > 0 && passed(saved*1000)
 }
 
 func distance(a, b int64) int64 { return max(a, b) - min(a, b) }

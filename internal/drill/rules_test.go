@@ -51,12 +51,22 @@ func TestDifferences(t *testing.T) {
 // TestRestoredSince: a restore makes the revisions of a snapshot and of the cluster incomparable.
 func TestRestoredSince(t *testing.T) {
 	for _, c := range []struct {
-		revision, live int64
-		want           bool
-	}{{100, 200, false}, {1e7, 1_800_000_000_000, true}, {1_800_000_000_000, 1_800_000_000_500, false}} {
+		revision, saved, live int64
+		want                  bool
+	}{
+		{100, 0, 200, false},
+		{100, 1_795_000_000, 200, false},
+		{1e7, 0, 1_800_000_000_000, true},
+		{1e7, 1_795_000_000, 1_800_000_000_000, true},
+		{1e7, 1_805_000_000, 1_800_000_000_000, true}, // the time of a copy
+		{1_800_000_000_000, 0, 1_800_000_000_500, false},
+		{1_790_000_000_000, 1_792_000_000, 1_790_000_000_500, false}, // restored once, before it was saved
+		{1_790_000_000_000, 1_792_000_000, 1_795_000_000_000, true},  // and again, since
+		{1_790_000_000_000, 0, 1_795_000_000_000, false},
+	} {
 		live := map[string]client.Count{"pods": {Objects: 1, Revision: c.live}}
-		if got := restoredSince(c.revision, live); got != c.want {
-			t.Errorf("%d and %d: %t", c.revision, c.live, got)
+		if got := restoredSince(c.revision, c.saved, live); got != c.want {
+			t.Errorf("%d, saved at %d, and %d: %t", c.revision, c.saved, c.live, got)
 		}
 	}
 }

@@ -115,8 +115,8 @@ func (r *drillResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				"objects in the snapshot by resource, such as `secrets` and `deployments.apps`, without events, and without " +
 				"custom resources that only a conversion webhook of the cluster can read, which a warning names."},
 			"compared": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `objects` was compared with the " +
-				"live cluster: its numbers differ by no more than the changes that were written since. `false` if no live API " +
-				"server answered on the machine."},
+				"live cluster: its numbers differ by no more than the changes that were written since. `false` if the " +
+				"cluster was restored since, or no live API server answered on the machine."},
 			"tokens_verified": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the restored API server " +
 				"accepted a token that the live one issued to a service account of the snapshot. `false` if there is none, " +
 				"or nothing was compared."},
