@@ -2,6 +2,9 @@ package drill
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,6 +48,19 @@ func TestChoose(t *testing.T) {
 		"one that is not usable": {
 			[]candidate{machine("a", young, true, gone), machine("b", old, false, nil)}, Source{}, "b", "",
 		},
+		"a file that one machine has": {
+			[]candidate{
+				machine("a", young, true, Source{Snapshot: "/s.db"}.absent("absent\n")),
+				machine("b", "", false, Source{Snapshot: "/s.db"}.absent("")),
+			},
+			Source{Snapshot: "/s.db"},
+			"b", "",
+		},
+		"a file that no machine has": {
+			[]candidate{machine("a", young, true, Source{Snapshot: "/s.db"}.absent("absent\n"))},
+			Source{Snapshot: "/s.db"},
+			"", "a (10.0.0.1): /s.db is not a file on the machine",
+		},
 		"none of two is usable": {
 			[]candidate{machine("b", "", false, gone), machine("a", "", false, gone)}, Source{}, "", "a drill: a (10.0.0.1): it",
 		},
@@ -62,5 +78,20 @@ func TestChoose(t *testing.T) {
 				t.Errorf("%s, %v", got.Member, err)
 			}
 		})
+	}
+}
+
+// TestSourceQuestion asks this computer for the file of a source.
+func TestSourceQuestion(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "it's $one.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{"": false, file: false, file + "x": true, filepath.Dir(file): true} {
+		script := host.Assignments(map[string]string{"snapshot": path}) + sourceQuestion
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(script)).Output()
+		if absent := (Source{Snapshot: path}).absent(string(out)) != nil; err != nil || absent != want {
+			t.Errorf("%q: absent is %t, %v", path, absent, err)
+		}
 	}
 }

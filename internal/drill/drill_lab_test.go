@@ -126,9 +126,14 @@ func (st *stage) damaged() {
 printf x | dd of=/root/flipped.db bs=1 seek=20000 conv=notrunc 2>/dev/null
 head -c -1 /root/good.db >/root/short.db; head -c -32 /root/good.db >/root/bare.db`)
 	for file, want := range map[string]string{
-		"flipped": "is corrupt", "short": "is incomplete", "bare": "has no integrity hash", "absent": "is not a file",
+		"flipped": "is corrupt", "short": "is incomplete", "bare": "has no integrity hash",
 	} {
 		st.fails(Source{Snapshot: "/root/" + file + ".db"}, want)
+	}
+	before := st.recorded()
+	_, err := st.drill(Source{Snapshot: "/root/absent.db"})
+	if err == nil || !strings.Contains(err.Error(), "is not a file") || st.recorded().Finished != before.Finished {
+		st.Errorf("%v: a drill without its snapshot is recorded, or not refused", err)
 	}
 }
 

@@ -65,6 +65,17 @@ func (p place) root() string { return layout.ArchiveRoot(p.dataDir) }
 
 func (p place) vars() map[string]string { return machine.DrillVars(p.dataDir) }
 
+// sourceQuestion asks a machine whether it has the file of a source.
+const sourceQuestion host.Script = "[ -z \"$snapshot\" ] || [ -f \"$snapshot\" ] || echo absent\n"
+
+// absent returns an error if a machine answers sourceQuestion that it does not have the file.
+func (s Source) absent(answer string) error {
+	if s.Snapshot != "" && strings.TrimSpace(answer) == "absent" {
+		return fmt.Errorf("%s is not a file on the machine", s.Snapshot)
+	}
+	return nil
+}
+
 // examine reads where the programs are. It changes nothing.
 func examine(ctx context.Context, s Spec) (place, error) {
 	at, record, err := machine.Identify(ctx, machine.SSH{Host: s.Host}, s.Bundle.ClusterID)
@@ -78,8 +89,12 @@ func examine(ctx context.Context, s Spec) (place, error) {
 	facts, err := s.Host.Observe(ctx, host.Query{
 		Contents: []string{definition, layout.DrillPath, snapshot.TimerPath, snapshot.ServicePath},
 		Files:    []string{snapshot.StorePath, pod.Path(release.APIServer)}, Dirs: snapshot.Dirs(at.DataDir),
+		Script: sourceQuestion, Vars: map[string]string{"snapshot": s.Source.Snapshot},
 	})
 	if err != nil {
+		return place{}, err
+	}
+	if err := s.Source.absent(facts.Output); err != nil {
 		return place{}, err
 	}
 	file, there := facts.Files[definition]

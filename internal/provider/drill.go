@@ -45,7 +45,7 @@ const (
 		"facts for node_exporter show. A drill that fails is an error"
 	drillMember = "Name of the member on whose machine the drill runs. The machine must have a replica too. Default: a " +
 		"machine whose member has a bucket (`snapshots.s3`), otherwise that with the newest snapshot; with `fetch`, the " +
-		"first by name."
+		"first by name; with `snapshot`, the first that has the file."
 	drillSnapshot = "Absolute path of a snapshot on the machine. Conflicts with `fetch`. Default: the newest one in the " +
 		"bucket of the member (`snapshots.s3`), fetched with the variables of `snapshots.environment_file`, or without a " +
 		"bucket, the newest one on the machine, which does not prove that uploaded ones can be fetched."
