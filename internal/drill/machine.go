@@ -104,7 +104,7 @@ func examine(ctx context.Context, s Spec) (place, error) {
 	if !there {
 		return place{}, errors.New("the machine has no API server: a drill needs a member and a replica on one machine")
 	}
-	p := place{dataDir: at.DataDir, tools: at.Tools, newest: snapshot.Newest(facts.Dirs)}
+	p := place{dataDir: at.DataDir, tools: at.Tools, newest: snapshot.Newest(facts.Dirs, time.Now())}
 	_, p.bucket = facts.Files[snapshot.StorePath]
 	if settings := snapshot.SettingsIn(facts.Files); settings != nil {
 		p.environment = settings.EnvironmentFile
@@ -152,6 +152,7 @@ func (s Spec) startVars(at place) map[string]string {
 		"config": snapshot.StorePath, "data": at.dataDir, "reserve": strconv.Itoa(margin),
 		"memory_min": strconv.Itoa(minimumMemory), "first_port": strconv.Itoa(firstPort),
 		"limit": strconv.Itoa(int(longest / time.Second)), "tools": at.tools,
+		"ahead": strconv.Itoa(int(snapshot.MostAhead / time.Second)),
 	})
 	return vars
 }

@@ -3,7 +3,7 @@
 # nothing but it. $kind is "bucket", "fetch", "snapshot" (the file $snapshot) or "newest" (of the snapshots on the
 # machine); "" means the bucket of the member if it has one, and otherwise "newest". Standard input has lines
 # "NAME BASE64", the files of $run, among them job.sh. $data is the member's data directory, $limit the longest time
-# of the unit in seconds.
+# of the unit in seconds. A snapshot that is named after a time more than $ahead seconds from now is not the newest one.
 received=$work/received.db
 fetcher=$unit-fetch.service
 started=''
@@ -42,9 +42,11 @@ find_snapshot() {
   label=''
   case $kind in
   newest)
+    latest=$(date -u -d "@$(($(date +%s) + ahead))" +%Y%m%dT%H%M%SZ)
     snapshot=$(find "$root/scheduled" "$root/requested" "$root/upgrades" -maxdepth 1 -name '*.db' 2>/dev/null |
-      sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db' | sort | tail -n 1)
-    [ -n "$snapshot" ] || fail "there is no snapshot in $root"
+      sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db' |
+      awk -v latest="$latest" 'substr($0, 1, 16) <= latest' | sort | tail -n 1)
+    [ -n "$snapshot" ] || fail "there is no snapshot in $root whose name is not of a time that is yet to come"
     snapshot=$(find "$root" -mindepth 2 -maxdepth 2 -name "$snapshot" | head -n 1)
     ;;
   snapshot) [ -f "$snapshot" ] || fail "$snapshot is not a file" ;;

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"encoding/base64"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -139,6 +141,30 @@ func TestKilledWhileFetching(t *testing.T) {
 	for _, left := range []string{filepath.Join(archive, "drill"), run} {
 		if _, err := os.Stat(left); err == nil {
 			t.Errorf("the guard has left %s", left)
+		}
+	}
+}
+
+// TestNewestOnMachine: a snapshot that is named after a time that is yet to come is not the newest one.
+func TestNewestOnMachine(t *testing.T) {
+	_, find, _ := strings.Cut(string(startScript), "\nfind_snapshot() {")
+	find, _, _ = strings.Cut("find_snapshot() {"+find, "# expected prints")
+	root := t.TempDir()
+	soon := time.Now().UTC().Add(5*time.Minute).Format(snapshot.TimeLayout) + "-cp1.db"
+	for _, step := range []struct{ file, want string }{
+		{"scheduled/21260102T030405Z-cp1.db", "there is no snapshot in " + root},
+		{"requested/20260102T030405Z-cp1.db", root + "/requested/20260102T030405Z-cp1.db\n"},
+		{"upgrades/" + soon, root + "/upgrades/" + soon + "\n"},
+	} {
+		file := filepath.Join(root, step.file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		script := "kind=newest ahead=600 received=/none root=" + root + "\nfail() { echo \"$*\"; exit; }\n" + find +
+			"\nfind_snapshot\necho \"$snapshot\"\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), step.want) {
+			t.Errorf("with %s: %v, %s", step.file, err, out)
 		}
 	}
 }

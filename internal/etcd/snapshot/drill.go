@@ -180,12 +180,16 @@ func Dirs(dataDir string) []string {
 	return []string{scheduledDir(dataDir), RequestedDir(dataDir), UpgradesDir(dataDir)}
 }
 
+// MostAhead is how far the clock of a machine may be ahead of the others, as in kube-snapshot-store. A snapshot that is
+// named after a later time is never the newest one: a clock was wrong.
+const MostAhead = 10 * time.Minute
+
 // Newest returns the name of the newest of the snapshots in directories; "" if there is none.
-func Newest(dirs map[string][]string) string {
+func Newest(dirs map[string][]string, now time.Time) string {
 	newest := ""
 	for _, names := range dirs {
 		for _, name := range names {
-			if savedForm.MatchString(name) {
+			if at := SavedAt(name); !at.IsZero() && at.Sub(now) <= MostAhead {
 				newest = max(newest, name)
 			}
 		}

@@ -101,14 +101,15 @@ func TestSavedAtName(t *testing.T) {
 }
 
 func TestNewest(t *testing.T) {
+	now := time.Date(2026, 1, 3, 3, 0, 0, 0, time.UTC) // four minutes behind the clock of a machine
 	got := Newest(map[string][]string{
 		"/a": {"20260102T030405Z-cp1.db", "20260103T030405Z-cp1.db", "20260104T030405Z-cp1.db.part", "z.db"},
-		"/b": {"20260103T000000Z-etcd-3.5.1-to-3.6.1.db"}, "/c": nil,
-	})
+		"/b": {"20260103T000000Z-etcd-3.5.1-to-3.6.1.db", "20260103T031001Z-cp1.db", "20360102T030405Z-cp1.db"}, "/c": nil,
+	}, now)
 	if got != "20260103T030405Z-cp1.db" {
 		t.Errorf("%q", got)
 	}
-	if got := Newest(map[string][]string{"/a": {"good.db"}}); got != "" {
+	if got := Newest(map[string][]string{"/a": {"good.db", "20360102T030405Z-cp1.db"}}, now); got != "" {
 		t.Errorf("%q of none", got)
 	}
 }
