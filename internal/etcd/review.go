@@ -92,6 +92,7 @@ if member_is_pod && [ "${pid:-0}" -gt 0 ]; then
   containerized ` + layout.Unit + ` "$pid"
 fi
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
+dir=${dir:-$(member_directory)} # of a member that is stopped
 dir=${dir:-` + layout.DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" \
   "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"

@@ -3,11 +3,16 @@ package etcd
 import (
 	"encoding/base64"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -86,6 +91,28 @@ func TestFsyncIn(t *testing.T) {
 		got := fsyncIn(c.metrics)
 		if (got.err != nil) != c.fails || got.bound != c.want.bound || got.count != c.want.count {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestDirectoryOfStoppedMember: the snapshots of a member that is stopped are beside its own data.
+func TestDirectoryOfStoppedMember(t *testing.T) {
+	unit := filepath.Join(t.TempDir(), "etcd.service")
+	script, _, ok := strings.Cut(string(reviewScript), "\n[ -d \"$dir\" ]")
+	if !ok {
+		t.Fatal("the script does not look for the data")
+	}
+	script = "systemctl() { echo 0; }\n" + strings.ReplaceAll(script, layout.UnitPath, unit) + "\necho \"$dir\"\n"
+	for content, want := range map[string]string{
+		"ExecStart=/opt/etcd --name=cp1 --data-dir=/data/etcd --x\n": "/data/etcd\n",
+		"[Service]\n": layout.DefaultDataDir + "\n",
+	} {
+		if err := os.WriteFile(unit, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
+		if err != nil || !strings.HasSuffix(string(out), "\n"+want) {
+			t.Errorf("%q: %v, %q, want %q", content, err, out, want)
 		}
 	}
 }

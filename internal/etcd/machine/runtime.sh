@@ -68,12 +68,19 @@ member_resume() {
   fi
 }
 
+# member_directory: prints the data directory in the definition of the member; nothing without one.
+member_directory() {
+  member_from=$member_unit_file
+  ! member_is_pod || member_from=$member_definition
+  sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_from" 2>/dev/null | head -n 1
+}
+
 # member_own: gives the data and the keys to the user that runs the member: that of the unit, or root for a static pod,
 # which perhaps has no capability to read what belongs to others. Archives inside the data directory stay root's.
 member_own() {
-  member_from=$member_unit_file member_owner=$member_user
-  ! member_is_pod || member_from=$member_definition member_owner=root
-  member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_from" 2>/dev/null | head -n 1)
+  member_owner=$member_user
+  ! member_is_pod || member_owner=root
+  member_data=$(member_directory)
   [ -n "$member_data" ] && [ -d "$member_data" ] || return 0
   # With the slash, a link to the directory stands for the directory.
   if [ -n "$(find "$member_data/" \( -path "$member_data/archive" -o -path "$member_data/lost+found" \) -prune -o \
@@ -122,7 +129,7 @@ member_pid() {
 # established may start without data, any other one only with its data.
 member_guard() {
   member_is_pod || return 0
-  member_target=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_definition" | head -n 1)/member
+  member_target=$(member_directory)/member
   [ ! -e "$member_env" ] || member_target=$member_config
   [ "$(readlink -- "$member_link" 2>/dev/null)" != "$member_target" ] || return 0
   ln -sfn -- "$member_target" "$member_link.new"
