@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/action/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -138,7 +139,7 @@ func newDefragmentAction() action.Action {
 			"pki": actionBundle(), "peers": actionPeers(), "endpoint": actionEndpoint(),
 			"additional_endpoints": actionAdditional(),
 			"members": schema.SetAttribute{
-				Optional: true, ElementType: types.StringType,
+				Optional: true, ElementType: types.StringType, Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 				MarkdownDescription: "Names of the members to defragment. Default: all.",
 			},
 			"min_free_percent": schema.Int64Attribute{
@@ -164,6 +165,9 @@ func defragment(ctx context.Context, s *session, config tfsdk.Config, diags *dia
 		return
 	}
 	specs, selected := m.specs(ctx, s, diags), stringsOf(ctx, m.Members, diags)
+	if !m.Members.IsNull() && len(selected) == 0 {
+		refuseAction(diags, "members", "it has no member: leave it out to defragment all")
+	}
 	for _, name := range selected {
 		if _, known := specs[name]; !known {
 			refuseAction(diags, "members", "member "+problem.Quote(name)+" is not in peers")

@@ -90,8 +90,9 @@ func TestActionsRefuse(t *testing.T) {
 		"no such members": {
 			"kube_etcd_defragment", map[string]any{"members": []string{"cp8", "cp1"}}, `"cp8" is not in peers`,
 		},
-		"no peers":  {"kube_etcd_move_leader", map[string]any{"peers": map[string]any{}}, "there are no peers"},
-		"no bundle": {"kube_etcd_move_leader", map[string]any{"pki": "{}"}, "Invalid PKI bundle"},
+		"members, but none": {"kube_etcd_defragment", map[string]any{"members": []string{}}, "it has no member"},
+		"no peers":          {"kube_etcd_move_leader", map[string]any{"peers": map[string]any{}}, "there are no peers"},
+		"no bundle":         {"kube_etcd_move_leader", map[string]any{"pki": "{}"}, "Invalid PKI bundle"},
 		"address in use": {
 			"kube_etcd_snapshot", map[string]any{"peers": map[string]any{"cp1": "127.0.0.1", "cp2": "127.0.0.1"}}, "peers",
 		},
