@@ -168,7 +168,11 @@ func runPrune(ctx context.Context, s *store, args []string, _ io.Reader, out io.
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d snapshots are kept, %d objects were removed, %d are locked\n", r.Kept, r.Removed,
-		r.Locked)
+	note := ""
+	if r.Unread && r.Removed > 0 {
+		note = "the bucket's versioning cannot be read (s3:GetBucketVersioning): removed versions may stay\n"
+	}
+	_, err = fmt.Fprintf(out, "%d snapshots are kept, %d objects were removed, %d are locked\n%s", r.Kept, r.Removed,
+		r.Locked, note)
 	return err
 }

@@ -13,7 +13,11 @@ import (
 )
 
 // pruned is what a removal of old snapshots has done.
-type pruned struct{ Kept, Removed, Locked int }
+type pruned struct {
+	Kept, Removed, Locked int
+	// Unread is whether the bucket does not say if it has versions: what was removed may be there as older versions.
+	Unread bool
+}
 
 // abandoned is the age from which an upload that has not ended was cut.
 var abandoned = 24 * time.Hour
@@ -36,11 +40,15 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 	if err != nil || oldest == "" {
 		return result, err
 	}
-	old, locked, err := s.versionsBefore(ctx, s.snapshotAt(oldest))
+	versions, unread, err := s.versions(ctx)
 	if err != nil {
 		return result, err
 	}
-	result.Locked = locked
+	old, locked, err := s.versionsBefore(ctx, s.snapshotAt(oldest), versions)
+	if err != nil {
+		return result, err
+	}
+	result.Locked, result.Unread = locked, unread
 	err = removeOld(old, rand.IntN, func(v objectVersion) (bool, error) {
 		locked, err := s.remove(ctx, v)
 		switch {
@@ -124,16 +132,29 @@ func (s *store) snapshotAt(key string) string {
 // objectVersion is one version of an object. In a bucket without versions, its ID is "".
 type objectVersion struct{ key, id string }
 
+// versions reports whether the bucket has versions, and whether that cannot be read. Object lock is not without them.
+func (s *store) versions(ctx context.Context) (have, unread bool, err error) {
+	state, err := s.client.GetBucketVersioning(ctx, s.Bucket)
+	switch {
+	case err == nil:
+		return state.Status != "", false, nil
+	case minio.ToErrorResponse(err).Code == minio.AccessDenied:
+		return s.ObjectLock != nil, s.ObjectLock == nil, nil
+	case unsupported(err):
+		return false, false, nil
+	default:
+		return false, false, failed(err, "the bucket's versioning cannot be read")
+	}
+}
+
 // versionsBefore returns the versions of what is older than a snapshot, the oldest first, and the number of those that
 // are not returned, because object lock still protects them. It looks at as many objects as mostObjects says.
-func (s *store) versionsBefore(ctx context.Context, limit string) (old []objectVersion, locked int, err error) {
-	state, err := s.client.GetBucketVersioning(ctx, s.Bucket)
-	if err != nil && !unsupported(err) {
-		return nil, 0, failed(err, "the bucket's versioning cannot be read")
-	}
+func (s *store) versionsBefore(
+	ctx context.Context, limit string, versions bool,
+) (old []objectVersion, locked int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	options := minio.ListObjectsOptions{Prefix: s.directory(), WithVersions: err == nil && state.Status != ""}
+	options := minio.ListObjectsOptions{Prefix: s.directory(), WithVersions: versions}
 	seen, now := 0, s.server.now()
 	for o := range s.client.Client.ListObjects(ctx, s.Bucket, options) {
 		if o.Err != nil {

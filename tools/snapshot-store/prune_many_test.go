@@ -18,11 +18,19 @@ type removing struct {
 	directory
 	locked                  map[string]bool
 	removed, refused, asked []string
+
+	denied    bool // it does not say whether the bucket has versions
+	versioned bool // it was asked for versions
 }
 
 func (r *removing) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	key := strings.TrimPrefix(q.URL.Path, "/"+bucket+"/")
 	switch {
+	case q.URL.Query().Has("versioning") && r.denied:
+		w.WriteHeader(http.StatusForbidden)
+	case q.URL.Query().Has("versions"):
+		r.versioned = true
+		answer(w, "ListVersionsResult")
 	case q.URL.Query().Has("versioning"):
 		answer(w, "VersioningConfiguration")
 	case q.URL.Query().Has("uploads"):
@@ -229,5 +237,33 @@ func TestLockHolds(t *testing.T) {
 		if got := c.lock.holds(c.snapshot, now); got != c.holds {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestPruneVersionsUnread: if the bucket does not say whether it has versions, object lock says it, or a note.
+func TestPruneVersionsUnread(t *testing.T) {
+	const note = "versioning cannot be read"
+	for name, c := range map[string]struct {
+		denied    bool
+		locked    *lock
+		removed   int
+		versioned bool
+		noted     bool
+	}{
+		"no versions":              {false, nil, 6, false, false},
+		"denied":                   {true, nil, 6, false, true},
+		"denied, with object lock": {true, &lock{"compliance", 7}, 0, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, st := newRemoving(t, c.locked)
+			r.denied = c.denied
+			r.old(st, 3, 300*24*time.Hour)
+			var out strings.Builder
+			err := runPrune(t.Context(), st, nil, nil, &out)
+			if err != nil || len(r.removed) != c.removed || r.versioned != c.versioned ||
+				strings.Contains(out.String(), note) != c.noted {
+				t.Errorf("%v, removed %d, asked for versions: %t, says %s", st.explain(err), len(r.removed), r.versioned, &out)
+			}
+		})
 	}
 }

@@ -87,7 +87,7 @@ func TestPruneLocked(t *testing.T) {
 	mustPut(t, opened(t, locked), writeSnapshot(t, name(2), 1<<16))
 	mustPut(t, opened(t, locked), writeSnapshot(t, name(3), 1<<16))
 	st := opened(t, locked)
-	for i, want := range []pruned{{1, 2, 2}, {1, 0, 2}} {
+	for i, want := range []pruned{{Kept: 1, Removed: 2, Locked: 2}, {Kept: 1, Locked: 2}} {
 		if r, err := st.prune(t.Context()); err != nil || r != want {
 			t.Errorf("run %d: %+v, %v, want %+v", i+1, r, st.explain(err), want)
 		}
@@ -100,7 +100,7 @@ func TestPruneLocked(t *testing.T) {
 	key := st.directory() + name(0) + encryptedEnd
 	s.add(key, "first")
 	s.add(key, "second")
-	if r, err := st.prune(t.Context()); err != nil || r != (pruned{1, 2, 2}) {
+	if r, err := st.prune(t.Context()); err != nil || r != (pruned{Kept: 1, Removed: 2, Locked: 2}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
