@@ -56,8 +56,8 @@ func (s NodeBootstrap) checkAdoption(current []existing) error {
 
 var errNoAPIServer = errors.New("its machine has no definition of an API server")
 
-// checkRaise returns an error for a higher minor than kubeadm-config has while the version of a replica is unknown: it may serve, and
-// be older. What kubeadm-config says already changes nothing for workers.
+// checkRaise returns an error for a higher minor than kubeadm-config has while the version of a replica is unknown: it
+// may serve, and be older. What kubeadm-config says already changes nothing for workers.
 func checkRaise(wanted string, current []existing, unseen []replicaStatus) error {
 	to, err := version.ParseGeneric(wanted)
 	if err != nil {

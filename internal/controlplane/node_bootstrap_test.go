@@ -163,7 +163,8 @@ func TestAdoptedConfiguration(t *testing.T) {
 	settings, s, objects := joined(t)
 	config := s.kubeadmHas(t, objects, header+"etcd: {external: {caFile: /ca.crt}}\n")
 	without := observedIn(t, s, settings)
-	if err := (NodeBootstrap{Settings: settings}).checkAdoption(without); err == nil || !slices.Contains(objectDrift(without),
+	err := NodeBootstrap{Settings: settings}.checkAdoption(without)
+	if err == nil || !slices.Contains(objectDrift(without),
 		config.Label()+": ClusterConfiguration: etcd is set, but is not wanted") {
 		t.Errorf("without adopt: %v, %v", objectDrift(without), err)
 	}

@@ -155,8 +155,8 @@ func decideLeave(in leaveInput) leaveDecision {
 }
 
 // othersFirst reports whether others that wait for their turn should have it before the member leaves. Every follower
-// that leaves before the leader saves an election. A member that was removed earlier, and whose machine was not cleaned,
-// can learn of its removal only from the last one.
+// that leaves before the leader saves an election. A member that was removed earlier, and whose machine was not
+// cleaned, can learn of its removal only from the last one.
 func othersFirst(in leaveInput, d leaveDecision) bool {
 	return d.Kind == leaveLast || d.Kind == leaveRemove && in.View.Leader == d.ID && len(in.View.Voters()) > 1
 }

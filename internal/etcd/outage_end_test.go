@@ -20,7 +20,8 @@ func (i *interrupted) Begins(ctx context.Context) error {
 	return err
 }
 
-// TestInterruptedOutageEnds: a change that is interrupted when the outage has begun ends it, with a context that goes on.
+// TestInterruptedOutageEnds: a change that is interrupted when the outage has begun ends it, with a context that goes
+// on.
 func TestInterruptedOutageEnds(t *testing.T) {
 	t.Parallel()
 	f := newSmallFleet(t)

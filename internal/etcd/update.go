@@ -198,29 +198,8 @@ func (c *updating) final(ctx context.Context, err error) (Status, error) {
 // apply makes one repair if the rules allow it now. It returns false if it had to wait;
 // the caller then observes everything again.
 func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repair) (bool, error) {
-	if v != nil {
-		if err := c.checkVersion(ctx, *v); err != nil {
-			return false, err
-		}
-	}
-	if minor := membership.AbandonedDowngrade(v, c.s.Version); minor != "" {
-		return false, c.cancelDowngrade(ctx, *v, minor)
-	}
-	if c.f.Record != nil && c.f.Record.Generation != c.s.Generation() {
-		if near, err := c.rotation.ready(ctx, v); !near {
-			return false, err
-		}
-	}
-	other := c.f.OtherRuntime(c.s.Spec)
-	if c.step.due() {
-		if other != "" {
-			return false, refusal("etcd member not changed", c.s, v,
-				fmt.Sprintf("%s, and the version would change from %s to %s at once", other, c.step.From, c.step.To),
-				problem.Nothing, "change one of the two, apply, then change the other")
-		}
-		if ready, err := c.readyToUpgrade(ctx, v); !ready {
-			return false, err
-		}
+	if ready, err := c.readyToChange(ctx, v); !ready {
+		return false, err
 	}
 	if err := machine.Install(ctx, c.cl.machine(c.s.Host), c.s.Spec, c.f); err != nil {
 		return false, err
@@ -245,13 +224,46 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return false, c.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
-	if other != "" {
+	if c.f.OtherRuntime(c.s.Spec) != "" {
 		return false, c.leaveRuntime(ctx)
 	}
 	if c.step.due() {
 		// A downgrade that this version gives up is known only now, because 3.5 does not report it.
 		return false, c.changeVersion(ctx, v, r)
 	}
+	return c.restart(ctx, v, r)
+}
+
+// readyToChange reports whether the version and the stage of a rotation allow a change of the member now. If not, it has
+// waited, or has changed something that comes first.
+func (c *updating) readyToChange(ctx context.Context, v *membership.View) (bool, error) {
+	if v != nil {
+		if err := c.checkVersion(ctx, *v); err != nil {
+			return false, err
+		}
+	}
+	if minor := membership.AbandonedDowngrade(v, c.s.Version); minor != "" {
+		return false, c.cancelDowngrade(ctx, *v, minor)
+	}
+	if c.f.Record != nil && c.f.Record.Generation != c.s.Generation() {
+		if near, err := c.rotation.ready(ctx, v); !near {
+			return false, err
+		}
+	}
+	if !c.step.due() {
+		return true, nil
+	}
+	if other := c.f.OtherRuntime(c.s.Spec); other != "" {
+		return false, refusal("etcd member not changed", c.s, v,
+			fmt.Sprintf("%s, and the version would change from %s to %s at once", other, c.step.From, c.step.To),
+			problem.Nothing, "change one of the two, apply, then change the other")
+	}
+	return c.readyToUpgrade(ctx, v)
+}
+
+// restart restarts the member with the changes of r, and returns when it serves. A definition with which it does not
+// serve is replaced by the former one.
+func (c *updating) restart(ctx context.Context, v *membership.View, r machine.Repair) (bool, error) {
 	entry := machine.EntryOf(v, c.s.Spec)
 	former := formerDefinition(c.f, entry, r)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{

@@ -50,9 +50,9 @@ func changing(s etcd.Spec) (end func()) {
 	}
 }
 
-// registrar returns the registrar for the replica that a machine of the cluster has recorded. While its endpoints change,
-// that is the registrar of a replica which returns to those that it leaves: an apply that was to move it has failed, or
-// was cut off, and it may be in rotation at both.
+// registrar returns the registrar for the replica that a machine of the cluster has recorded. While its endpoints
+// change, that is the registrar of a replica which returns to those that it leaves: an apply that was to move it has
+// failed, or was cut off, and it may be in rotation at both.
 func (s *session) registrar(recorded controlplane.Recorded, bundle *pki.Bundle) (controlplane.Registrar, error) {
 	at, err := recordedEndpoints(recorded.Registration, bundle)
 	if err != nil {

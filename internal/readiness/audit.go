@@ -196,8 +196,8 @@ func (r rule) named(q request, by identity, namespace string) []string {
 	return names
 }
 
-// matches reports whether a rule applies to a request, as k8s.io/apiserver/pkg/audit/policy decides: "*" is no verb, and
-// "secrets/*" includes Secrets themselves.
+// matches reports whether a rule applies to a request, as k8s.io/apiserver/pkg/audit/policy decides: "*" is no verb,
+// and "secrets/*" includes Secrets themselves.
 func (r rule) matches(q request, by identity, namespace string) bool {
 	in := func(group string) bool { return slices.Contains(r.UserGroups, group) }
 	switch {

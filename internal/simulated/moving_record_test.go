@@ -16,8 +16,8 @@ type unregistering struct{ controlplane.Registrar }
 
 func (unregistering) Register(context.Context, string, string) error { return errors.New("refused") }
 
-// TestRecordOfAMovingReplica: until a replica is registered at its new endpoints, its record names those that it leaves,
-// so that a change of its etcd member drains it where it serves.
+// TestRecordOfAMovingReplica: until a replica is registered at its new endpoints, its record names those that it
+// leaves, so that a change of its etcd member drains it where it serves.
 func TestRecordOfAMovingReplica(t *testing.T) {
 	fleet, p := planeOn(t, 1)
 	m, s := fleet.clusters[0].machines[0], p.servers[0]

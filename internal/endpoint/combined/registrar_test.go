@@ -481,8 +481,8 @@ func TestAgentsReachDrained(t *testing.T) {
 	}
 }
 
-// TestListedAtAttempted: where an endpoint that was only attempted lists a replica counts too. The name is the word of a
-// machine, which could otherwise have the replica of another one deregistered.
+// TestListedAtAttempted: where an endpoint that was only attempted lists a replica counts too. The name is the word of
+// a machine, which could otherwise have the replica of another one deregistered.
 func TestListedAtAttempted(t *testing.T) {
 	f := newFixture()
 	f.old.listed["cp2"] = "10.0.0.12:6443"

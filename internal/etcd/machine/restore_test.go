@@ -56,7 +56,8 @@ func TestReadStaged(t *testing.T) {
 		}
 	}
 	for old, bad := range map[string]string{
-		"keys 3\n": "keys 3\nsecrets 1\n", "ca \n": "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380",
+		"keys 3\n": "keys 3\nsecrets 1\n",
+		"ca \n":    "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380",
 		"revision":  "peer\nrevision",
 		"token":     "peer http://10.0.0.9:2380\ntoken",
 		"prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "bump": "secrets 1 2\nbump", "1000000000": "0x10",
