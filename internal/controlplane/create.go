@@ -105,8 +105,12 @@ func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed,
 	if err != nil {
 		return f, false, err
 	}
-	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
-		return f, true, nil
+	if f.Record.IsFor(s.Replica) {
+		// One that is stopped while its etcd member changes, perhaps by another process, is changed under the lock too.
+		paused, err := isPaused(ctx, s, f.Runtime())
+		if err != nil || paused || machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
+			return f, err == nil, err
+		}
 	}
 	if err := checkBarriers(ctx, s); err != nil {
 		return f, false, err

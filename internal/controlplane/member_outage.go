@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"sync"
@@ -163,6 +164,32 @@ func (o *Outage) Ended(ctx context.Context) error {
 	o.unpause()
 	problem.Progress(ctx, "%s: back in rotation", s.Machine())
 	return nil
+}
+
+// errPausedMeanwhile means that what was decided about a replica does not apply any more.
+var errPausedMeanwhile = errors.New("a change of its etcd member has stopped it meanwhile: it is observed again")
+
+// checkNotPaused returns errPausedMeanwhile if the API server ran when f was observed, and an Outage of another process,
+// which has ended or was cut off, has stopped it before the caller had the lock.
+func checkNotPaused(ctx context.Context, s Spec, f machine.Observed) error {
+	if !machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) ||
+		!allOnMachine(f.Record.Etcd, s.Host.Address()) {
+		return nil
+	}
+	if paused, err := isPaused(ctx, s, f.Runtime()); err != nil || !paused {
+		return err
+	}
+	return errPausedMeanwhile
+}
+
+// isPaused reports whether an Outage has stopped the replica, and nothing has started it since.
+func isPaused(ctx context.Context, s Spec, by runtime.Runtime) (bool, error) {
+	facts, err := s.Host.Observe(ctx, machine.PausedQuery())
+	if err != nil {
+		return false, fmt.Errorf("look for a change of the etcd member on %s: %w", s.Machine(), err)
+	}
+	_, marked := facts.Files[by.PausedPath()]
+	return marked && !machine.ProcessExists(by.State(facts, release.APIServer)), nil
 }
 
 // pause records that the replica is out of rotation for this change. Until unpause, other

@@ -63,7 +63,12 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 			return Status{}, err
 		}
 	}
-	return r.update(ctx, s, f)
+	status, err := r.update(ctx, s, f)
+	if errors.Is(err, errPausedMeanwhile) {
+		problem.Progress(ctx, "%s: %v", s.Machine(), err)
+		return r.stages(ctx, s)
+	}
+	return status, err
 }
 
 func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Status, error) {
@@ -124,6 +129,9 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 // checkChange returns why the replica may not change now, or nil. A change of the version does not come with a stage of
 // a rotation, but the bundle may have other CAs or keys at the same stage.
 func (r *Replicas) checkChange(ctx context.Context, s Spec, f machine.Observed, lock heldLock) error {
+	if err := checkNotPaused(ctx, s, f); err != nil {
+		return err
+	}
 	if err := r.checkRotation(ctx, s, f); err != nil || !changesVersion(s, f) {
 		return err
 	}
@@ -149,6 +157,9 @@ func (r *Replicas) reregister(ctx context.Context, s Spec, f machine.Observed) (
 		return Status{}, err
 	}
 	defer lock.release()
+	if err := checkNotPaused(lock.context(ctx), s, f); err != nil {
+		return Status{}, err
+	}
 	status, err := register(lock.context(ctx), s)
 	if err == nil {
 		err = recordArrival(ctx, s, f.Record)

@@ -234,8 +234,8 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	return c.restart(ctx, v, r)
 }
 
-// readyToChange reports whether the version and the stage of a rotation allow a change of the member now. If not, it has
-// waited, or has changed something that comes first.
+// readyToChange reports whether the version and the stage of a rotation allow a change of the member now. If not, it
+// has waited, or has changed something that comes first.
 func (c *updating) readyToChange(ctx context.Context, v *membership.View) (bool, error) {
 	if v != nil {
 		if err := c.checkVersion(ctx, *v); err != nil {
