@@ -169,8 +169,8 @@ func (o *Outage) Ended(ctx context.Context) error {
 // errPausedMeanwhile means that what was decided about a replica does not apply any more.
 var errPausedMeanwhile = errors.New("a change of its etcd member has stopped it meanwhile: it is observed again")
 
-// checkNotPaused returns errPausedMeanwhile if the API server ran when f was observed, and an Outage of another process,
-// which has ended or was cut off, has stopped it before the caller had the lock.
+// checkNotPaused returns errPausedMeanwhile if the API server ran when f was observed, and an Outage of another
+// process, which has ended or was cut off, has stopped it before the caller had the lock.
 func checkNotPaused(ctx context.Context, s Spec, f machine.Observed) error {
 	if !machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) ||
 		!allOnMachine(f.Record.Etcd, s.Host.Address()) {
