@@ -89,7 +89,7 @@ func (m *alarmRepair) disarmOrphans(ctx context.Context) error {
 	if err := m.cl.requireLease(ctx, m.s, v); err != nil {
 		return err
 	}
-	err = disarmOrphans(ctx, m.clients, m.cl.pace, v, alarms)
+	err = disarmAfterComparison(ctx, m.clients, m.cl.pace, v, alarms)
 	if errors.Is(err, membership.ErrAmbiguous) {
 		return m.refuse(v, err, corruptNext)
 	}
@@ -262,9 +262,11 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 	return nil
 }
 
-// disarmOrphans disarms orphaned alarms. Before it disarms the first one, it compares the
+// disarmAfterComparison disarms orphaned alarms. Before it disarms the first one, it compares the
 // data of the members if any of the alarms is CORRUPT.
-func disarmOrphans(ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm) error {
+func disarmAfterComparison(
+	ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm,
+) error {
 	if slices.ContainsFunc(alarms, func(a membership.Alarm) bool { return a.Name == membership.AlarmCorrupt }) {
 		if err := requireSameData(ctx, c, p, v.Voters()); err != nil {
 			return fmt.Errorf("the alarm of a removed member was not disarmed: %w", err)

@@ -45,7 +45,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	if len(fit) == 0 {
 		return
 	}
-	if anyOf(fit).Restore != nil {
+	if First(fit).Restore != nil {
 		if results := cl.beginRestore(b.ctx, fit, s); results != nil {
 			maps.Copy(b.results, results)
 			return
@@ -53,7 +53,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	}
 	d, s, err := cl.decide(b.ctx, fit, s)
 	if err == nil && d.Case == startBootstrap {
-		d, err = cl.exceptVolumes(b.ctx, anyOf(fit).Bundle.ClusterID, s, d)
+		d, err = cl.exceptVolumes(b.ctx, First(fit).Bundle.ClusterID, s, d)
 	}
 	if err != nil {
 		for name, spec := range fit {
@@ -325,7 +325,7 @@ func (cl *cluster) bootstrap(
 	results := map[string]outcome{}
 	var mu sync.Mutex
 	ready := map[string]newMember{}
-	f := newCluster{token: membership.NewToken(anyOf(specs).Bundle.ClusterID), members: map[string]string{}}
+	f := newCluster{token: membership.NewToken(First(specs).Bundle.ClusterID), members: map[string]string{}}
 	_ = each(specs, func(name string, spec Spec) error { // errors are in results
 		c, err := cl.prepare(ctx, spec, s.of(spec), slices.Contains(archive, name))
 		mu.Lock()
@@ -379,8 +379,8 @@ func (cl *cluster) stillNew(ctx context.Context, ready map[string]newMember) *ou
 	}
 }
 
-// anyOf returns the spec whose name sorts first.
-func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(specs))[0]] }
+// First returns the spec whose name sorts first. There is at least one.
+func First(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(specs))[0]] }
 
 // prepare does what is safe before the participants are known. It changes nothing that
 // etcd would notice, except that it archives leftovers.

@@ -162,7 +162,7 @@ func (cl *cluster) run(b *batch) {
 	}
 	b.ctx = cl.withLease(b.ctx)
 	cl.mu.Lock()
-	first := b.any()
+	first := b.first()
 	cl.mu.Unlock()
 	s := cl.observeCluster(b.ctx, first)
 	if errors.Is(s.err, client.ErrNoAnswer) {
@@ -184,7 +184,7 @@ func (cl *cluster) run(b *batch) {
 }
 
 // any returns one of the specs that have arrived.
-func (b *batch) any() Spec { return anyOf(b.specs) }
+func (b *batch) first() Spec { return First(b.specs) }
 
 // fail sets the same error, from before the first change, for each of specs.
 func (b *batch) fail(specs map[string]Spec, err error) {
@@ -205,7 +205,7 @@ func notBegun(s Spec, err error) error {
 func (cl *cluster) collect(b *batch) {
 	window := cl.pace.BatchWindow
 	cl.mu.Lock()
-	if b.any().Restore != nil {
+	if b.first().Restore != nil {
 		window = cl.pace.RestoreWindow
 	}
 	cl.mu.Unlock()
@@ -214,7 +214,7 @@ func (cl *cluster) collect(b *batch) {
 	for {
 		cl.mu.Lock()
 		missing := false
-		for name := range b.any().Peers {
+		for name := range b.first().Peers {
 			if _, here := b.specs[name]; !here {
 				missing = true
 			}
@@ -248,7 +248,7 @@ func (cl *cluster) close(b *batch) map[string]Spec {
 // address of a peer, or about a restore.
 func requireSamePeers(specs map[string]Spec) error {
 	at := map[string]string{}
-	restore := anyOf(specs).Restore
+	restore := First(specs).Restore
 	for _, spec := range specs {
 		if !reflect.DeepEqual(spec.Restore, restore) {
 			return &problem.Problem{

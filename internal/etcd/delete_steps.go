@@ -161,7 +161,7 @@ func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gon
 	}
 	v, err := clients.View(ctx, l.cl.addresses(l.s))
 	if err == nil {
-		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.Quota()),
+		err = disarmAfterComparison(ctx, clients, l.cl.pace, v.WithQuota(l.s.Quota()),
 			membership.Disarmable(v.WithQuota(l.s.Quota())))
 	}
 	if err != nil {

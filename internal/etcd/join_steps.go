@@ -100,7 +100,7 @@ func (j *joining) install(ctx context.Context) error {
 // the assigned ID, before any data can exist.
 func (j *joining) add(ctx context.Context, v membership.View) error {
 	if alarms := membership.Disarmable(v.WithQuota(j.s.Quota())); len(alarms) > 0 {
-		if err := disarmOrphans(ctx, j.clients, j.cl.pace, v, alarms); err != nil {
+		if err := disarmAfterComparison(ctx, j.clients, j.cl.pace, v, alarms); err != nil {
 			return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 		}
 		return nil

@@ -20,7 +20,7 @@ const notRestored = "etcd cluster not restored"
 // beginRestore does what the restore that a batch requests means now. nil means that it
 // was done before, so that the batch starts as always.
 func (cl *cluster) beginRestore(ctx context.Context, specs map[string]Spec, s observation) map[string]outcome {
-	one := anyOf(specs)
+	one := First(specs)
 	d := cl.decideRestore(ctx, one, s, false)
 	if d.Case == restoreResume {
 		var err error
@@ -132,7 +132,7 @@ func (cl *cluster) serves(ctx context.Context, s observation) string {
 // resumeAll starts the members that have data and are stopped, on all machines, and gives
 // all members time to answer. Only the resource of a member can start one that has nothing but its volume.
 func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s observation) (observation, error) {
-	one, known := anyOf(specs), cl.machines()
+	one, known := First(specs), cl.machines()
 	started := map[string]Spec{}
 	for _, m := range s.sorted() {
 		if m.Reached() && m.Data && !m.Running() && m.HasUnit() {
@@ -173,7 +173,7 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 	for name, s := range specs {
 		specs[name] = identified(s)
 	}
-	one := anyOf(specs)
+	one := First(specs)
 	refuse := func(cause, next string) (Spec, error) {
 		return Spec{}, refusal(notRestored, one, nil, cause, problem.Nothing, next)
 	}
@@ -227,7 +227,7 @@ func firstWith(specs map[string]Spec, has func(Spec) (bool, error)) (first Spec,
 			return s, true, nil
 		}
 	}
-	return anyOf(specs), false, nil
+	return First(specs), false, nil
 }
 
 // Misfits describes why restored data does not belong to the cluster of a bundle, as a restore refuses

@@ -273,7 +273,7 @@ func (cl *cluster) completeRestore(
 		return Status{}, err
 	}
 	if alarms := membership.Disarmable(v.WithQuota(seed.Quota())); len(alarms) > 0 {
-		err = disarmOrphans(ctx, clients, cl.pace, v, alarms)
+		err = disarmAfterComparison(ctx, clients, cl.pace, v, alarms)
 	}
 	if entry, _ := v.Member(id.Member); err == nil && !slices.Contains(entry.PeerURLs, seed.PeerURL()) {
 		// Its data was made at another address. The others can only join it at its own.

@@ -81,7 +81,7 @@ type APIServers interface {
 func apiServerGenerations(
 	ctx context.Context, c *client.Clients, v *membership.View, servers APIServers,
 ) []rotationStatus {
-	addresses, err := c.ApiServers(ctx, v)
+	addresses, err := c.APIServers(ctx, v)
 	if err != nil {
 		return []rotationStatus{{
 			Who: "the API servers", Unknown: "the cluster does not list them: " + err.Error(),

@@ -71,6 +71,14 @@ func (f *fleet) away(name string, d time.Duration) {
 	})
 }
 
+// leaderAndFollower returns the name of the leader, and one of the others, once all are healthy.
+func (f *fleet) leaderAndFollower(specs map[string]Spec) (leader string, other Spec) {
+	if leader = leaderOf(f.calm(specs["cp1"])); leader == "cp1" {
+		return leader, specs["cp2"]
+	}
+	return leader, specs["cp1"]
+}
+
 // TestOneOutageAtATime: a voter that is away when the outage of a member has begun gives no other member its turn.
 func TestOneOutageAtATime(t *testing.T) {
 	t.Parallel()
@@ -78,11 +86,7 @@ func TestOneOutageAtATime(t *testing.T) {
 	specs := f.three(0)
 	cl := f.clusters.of(specs["cp1"])
 	cl.pace.ConditionTimeout = 10 * time.Second
-	leader := leaderOf(f.calm(specs["cp1"]))
-	s := specs["cp1"]
-	if leader == "cp1" {
-		s = specs["cp2"]
-	}
+	leader, s := f.leaderAndFollower(specs)
 	s.ExtraArgs = map[string]string{"max-txn-ops": "777"}
 	log, granted := &outageLog{}, make(chan int, 1)
 	s.Outage = disturbed{announced{log, s.Name}, func() {
@@ -111,11 +115,8 @@ func TestLeaderLeavesLast(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.three(0)
-	leader := leaderOf(f.calm(specs["cp1"]))
-	names := []string{leader, "cp1"}
-	if leader == "cp1" {
-		names[1] = "cp2"
-	}
+	leader, follower := f.leaderAndFollower(specs)
+	names := []string{leader, follower.Name}
 	log := &outageLog{}
 	for _, name := range names {
 		s := specs[name]
@@ -152,12 +153,7 @@ func TestOutageIsNoWaitingTime(t *testing.T) {
 		"update":   func(s Spec) error { _, err := f.clusters.Update(f.context(), s); return err },
 		"deletion": func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) },
 	} {
-		v := f.calm(specs["cp1"])
-		leader := leaderOf(v)
-		other := specs["cp1"]
-		if leader == "cp1" {
-			other = specs["cp2"]
-		}
+		leader, other := f.leaderAndFollower(specs)
 		other.ExtraArgs = map[string]string{"max-txn-ops": "777"}
 		other.Outage = disturbed{announced{&outageLog{}, other.Name}, func() {
 			time.Sleep(cl.pace.ConditionTimeout + time.Second)

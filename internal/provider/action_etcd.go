@@ -67,11 +67,6 @@ func refuseAction(diags *diag.Diagnostics, attribute, cause string) {
 		&problem.Problem{Summary: "Action not possible", Cause: cause, Unchanged: problem.Nothing})
 }
 
-// firstOf returns the spec that comes first by name.
-func firstOf(specs map[string]etcd.Spec) etcd.Spec {
-	return specs[slices.Min(slices.Collect(maps.Keys(specs)))]
-}
-
 const (
 	defaultSnapshotLabel = "requested"
 	snapshotAbout        = "Snapshots are saved and verified in `data_dir`-archive/requested on the member's machine, " +
@@ -113,7 +108,7 @@ func saveSnapshot(ctx context.Context, s *session, config tfsdk.Config, diags *d
 	if diags.HasError() {
 		return
 	}
-	hosts := firstOf(specs).Peers
+	hosts := etcd.First(specs).Peers
 	if name := m.Member.ValueString(); name != "" {
 		if _, known := specs[name]; !known {
 			refuseAction(diags, "member", "member "+problem.Quote(name)+" is not in peers")
@@ -122,7 +117,7 @@ func saveSnapshot(ctx context.Context, s *session, config tfsdk.Config, diags *d
 		maps.DeleteFunc(hosts, func(other string, _ *host.Host) bool { return other != name })
 	}
 	label := cmp.Or(m.Label.ValueString(), defaultSnapshotLabel)
-	if _, err := s.clusters.SaveNow(ctx, hosts, firstOf(specs).Bundle, label); err != nil {
+	if _, err := s.clusters.SaveNow(ctx, hosts, etcd.First(specs).Bundle, label); err != nil {
 		addError(diags, path.Root("peers"), "etcd snapshot not saved", err)
 	}
 }
@@ -179,7 +174,7 @@ func defragment(ctx context.Context, s *session, config tfsdk.Config, diags *dia
 	if len(selected) > 0 {
 		maps.DeleteFunc(specs, func(name string, _ etcd.Spec) bool { return !slices.Contains(selected, name) })
 	}
-	s.knowHooks(ctx, m.hooked(), firstOf(specs).Bundle, diags)
+	s.knowHooks(ctx, m.hooked(), etcd.First(specs).Bundle, diags)
 	s.defragmentAll(ctx, specs, defragmentation(m.MinFree, m.Force), diags)
 }
 
@@ -232,7 +227,7 @@ func moveLeader(ctx context.Context, s *session, config tfsdk.Config, diags *dia
 	if diags.HasError() {
 		return
 	}
-	if _, err := s.clusters.MoveLeader(ctx, firstOf(specs), m.To.ValueString()); err != nil {
+	if _, err := s.clusters.MoveLeader(ctx, etcd.First(specs), m.To.ValueString()); err != nil {
 		addError(diags, path.Root("to"), "etcd leadership not moved", err)
 	}
 }

@@ -23,8 +23,8 @@ import (
 // time.
 const MasterLeases = "/registry/masterleases/"
 
-// ApiServers returns the addresses of the API servers that use the cluster.
-func (c *Clients) ApiServers(ctx context.Context, v *membership.View) ([]string, error) {
+// APIServers returns the addresses of the API servers that use the cluster.
+func (c *Clients) APIServers(ctx context.Context, v *membership.View) ([]string, error) {
 	if v == nil {
 		return nil, ErrNoAnswer
 	}
