@@ -22,13 +22,17 @@ func attempted(
 	if err != nil || observed.ClusterID != s.Bundle.ClusterID || observed.Name != s.Name {
 		return nil
 	}
+	tried := registration.All()
+	if leaves, err := registrationIn(observed.Leaves); err == nil {
+		tried = append(tried, leaves.All()...) // of a move whose state was lost
+	}
 	known := slices.Concat(before.IDs(), after.IDs())
 	// A machine has one agent of DNS at most: it is that of the endpoint which is wanted.
 	keepsAgent := slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.Kind == endpoint.DNS })
-	return slices.DeleteFunc(registration.All(), func(tried endpoint.Registration) bool {
-		onBalancers := tried.Kind == "" || tried.Kind == endpoint.HAProxy
-		return tried.ClusterID != s.Bundle.ClusterID || !onBalancers && tried.Hosts[s.Name] != s.Address ||
-			slices.Contains(known, tried.ID()) || keepsAgent && tried.Kind == endpoint.DNS
+	return slices.DeleteFunc(tried, func(r endpoint.Registration) bool {
+		onBalancers := r.Kind == "" || r.Kind == endpoint.HAProxy
+		return r.ClusterID != s.Bundle.ClusterID || !onBalancers && r.Hosts[s.Name] != s.Address ||
+			slices.Contains(known, r.ID()) || keepsAgent && r.Kind == endpoint.DNS
 	})
 }
 

@@ -51,6 +51,8 @@ func TestAttempted(t *testing.T) {
 		}
 	}
 	moved := controlplane.Recorded{ClusterID: cluster, Name: "cp1", Registration: registrationText(otherName)}
+	moving := recorded()
+	moving.Leaves = registrationText(balancer)
 	both := first
 	both.Additional = []endpoint.Registration{added}
 	for name, c := range map[string]struct {
@@ -61,6 +63,8 @@ func TestAttempted(t *testing.T) {
 		"added and reverted":       {recorded(added), first, first, []string{"external api.example.com"}},
 		"tried again":              {recorded(added), first, both, nil},
 		"known to the state":       {recorded(added), both, first, nil},
+		"imported while it moved":  {moving, first, first, []string{balancer.ID()}},
+		"still moving":             {moving, balancer, first, nil},
 		"nothing added":            {recorded(), first, first, nil},
 		"a balancer added":         {recorded(balancer), first, first, []string{balancer.ID()}},
 		"no record":                {controlplane.Recorded{}, first, first, nil},

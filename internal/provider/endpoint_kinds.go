@@ -101,9 +101,9 @@ func movesRotation(before, after endpoint.Registration) bool {
 
 // moving is a replica whose endpoints change.
 type moving struct {
-	replica   string
-	left      []endpoint.Registration
-	attempted []combined.Endpoint
+	replica string
+	left    []endpoint.Registration
+	others  []combined.Endpoint // in Left too
 }
 
 // combine returns one registrar for all registrations.
@@ -125,7 +125,7 @@ func combine(
 		for _, registration := range moves.left {
 			all.Left = append(all.Left, part(registration))
 		}
-		all.Left = append(all.Left, moves.attempted...)
+		all.Left = append(all.Left, moves.others...)
 	}
 	return &all
 }
@@ -196,17 +196,17 @@ func (r registrars) recorded(registration endpoint.Registration, cluster string)
 	})
 }
 
-// returning is recorded for a replica that returns to the endpoints of leaves, and leaves those that only at has.
+// returning is recorded for a replica that returns to the endpoints of leaves, until an apply moves it to those of at.
 func (r registrars) returning(replica string, leaves, at endpoint.Registration, cluster string) registrar {
-	var left []combined.Endpoint
+	var others []combined.Endpoint
 	for _, to := range at.All() {
 		if !slices.Contains(leaves.IDs(), to.ID()) {
-			left = append(left, combined.Endpoint{
-				ID: to.ID(), Attempted: true, Registrar: r.singleRecorded(to, cluster),
+			others = append(others, combined.Endpoint{
+				ID: to.ID(), Expected: true, Registrar: r.singleRecorded(to, cluster),
 			})
 		}
 	}
-	return combine(leaves.All(), &moving{replica: replica, attempted: left}, func(was endpoint.Registration) registrar {
+	return combine(leaves.All(), &moving{replica: replica, others: others}, func(was endpoint.Registration) registrar {
 		single := r.singleRecorded(was, cluster)
 		for _, to := range at.All() {
 			if at, ok := single.(*dns.Registrar); ok && to.ID() == was.ID() {

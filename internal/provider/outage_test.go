@@ -74,7 +74,7 @@ func TestRegistrarOfAMovingReplica(t *testing.T) {
 	if at := both.Endpoints[0].ID; at != "external old.example.com" {
 		t.Errorf("it returns to %s", at)
 	}
-	if left := both.Left[0]; left.ID != "external new.example.com" || !left.Attempted {
+	if left := both.Left[0]; left.ID != "external new.example.com" || !left.Expected {
 		t.Errorf("it leaves %+v", left)
 	}
 	for name, leaves := range map[string]json.RawMessage{

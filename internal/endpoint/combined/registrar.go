@@ -45,8 +45,11 @@ type Endpoint struct {
 	// Attempted: a registration of Replica has failed there, or was cut off, and was then given up. Replica leaves as far
 	// as that is possible: the endpoint may never have worked, and must not prevent changes at the others.
 	Attempted bool
+	// Expected: Replica is to be registered there, and returns for now to those that it leaves then. It may be in rotation
+	// there already. It stays as far as that is possible, and a refusal to drain it counts.
+	Expected bool
 
-	left bool // Replica leaves it; set by all
+	left bool // in Left; set by all
 }
 
 // Registrar registers replicas at all Endpoints. A replica is in rotation if it is in rotation at each of
@@ -72,12 +75,20 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		return r.returnToLeft(ctx, name, err)
 	}
 	for _, e := range r.all()[len(r.Endpoints):] {
-		problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
-		if err := e.reachable(ctx, e.Registrar.Deregister(ctx, name)); err != nil {
+		if err := e.leave(ctx, name); err != nil {
 			return fmt.Errorf("leave the endpoint %s: %w", e.ID, err)
 		}
 	}
 	return nil
+}
+
+// leave deregisters Replica from an endpoint of Left, or returns it to rotation at one where it stays.
+func (e Endpoint) leave(ctx context.Context, name string) error {
+	if e.Expected {
+		return e.reachable(ctx, e.Registrar.Undrain(ctx, name))
+	}
+	problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
+	return e.reachable(ctx, e.Registrar.Deregister(ctx, name))
 }
 
 // returnToLeft returns Replica to rotation at the endpoints that it leaves after its registration has failed: they may
@@ -170,9 +181,11 @@ func (r *Registrar) listing(ctx context.Context, name string) (endpoints []Endpo
 
 // reachable drops the error of an endpoint that is left if none of its machines can be reached, or nothing answers. It
 // sends requests to a replica that still serves, at most, and its drift shows the entry. Of one that was only
-// attempted, it drops every error.
+// attempted, it drops every error, and of one where Replica is expected, every error but a refusal.
 func (e Endpoint) reachable(ctx context.Context, err error) error {
-	if e.left && e.Attempted && err != nil && ctx.Err() == nil {
+	refusal := (*endpoint.Refusal)(nil)
+	dropped := e.Attempted || e.Expected && !errors.As(err, &refusal)
+	if e.left && dropped && err != nil && ctx.Err() == nil {
 		problem.Progress(ctx, "the endpoint %s, at which a registration has failed before, keeps what it has: %v", e.ID, err)
 		return nil
 	}

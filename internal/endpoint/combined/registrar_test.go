@@ -494,3 +494,31 @@ func TestListedAtAttempted(t *testing.T) {
 		t.Errorf("got %q, %v", at, err)
 	}
 }
+
+// TestExpectedEndpoint: a replica whose move has not finished returns to where it was, and stays at the new endpoint,
+// which may have nobody else: its refusal to drain the replica counts, and nothing else that fails there.
+func TestExpectedEndpoint(t *testing.T) {
+	f := newFixture()
+	r := f.moving()
+	r.Left[0].Expected = true
+	broken := errors.New("the key was not accepted")
+	for name, err := range map[string]error{"works": nil, "fails": broken} {
+		f.old.refuse = map[string]error{"drain": err, "undrain": err, "deregister": err}
+		if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
+			t.Errorf("it %s: %v", name, err)
+		}
+		f.expect(t, "a drain cp1", "old drain cp1", "a register cp1", "old undrain cp1")
+	}
+	last := &endpoint.Refusal{Problem: &problem.Problem{Summary: "Not drained"}, Last: true}
+	f.old.refuse = map[string]error{"drain": last}
+	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, last) {
+		t.Errorf("the last one there is drained: %v", err)
+	}
+	f.log = nil
+	f.old.refuse = nil
+	f.a.refuse["register"] = broken
+	if err := r.Register(t.Context(), "cp1", ""); !errors.Is(err, broken) {
+		t.Errorf("got %v, want that it is not registered", err)
+	}
+	f.expect(t, "a register cp1", "old undrain cp1")
+}

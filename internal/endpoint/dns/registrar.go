@@ -251,6 +251,15 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 // servesFormer refuses to restart a replica whose clients have its address from another zone, where this registrar
 // changes nothing.
 func (r *Registrar) servesFormer(name string) error {
+	if r.recorded {
+		return &problem.Problem{
+			Summary: "Replica " + name + " not drained at endpoint " + r.Address,
+			Cause: "its API server is to be restarted, and an apply that was to move its records between the zone " + r.former +
+				" and the zone " + r.zone.Name + " at " + r.zone.Server + " has not finished: clients may use either",
+			Unchanged: "the replica serves as before.",
+			Next:      "apply the replica alone first (-target), which moves its records; then apply everything",
+		}
+	}
 	return &problem.Problem{
 		Summary: "Replica " + name + " not drained at endpoint " + r.Address,
 		Cause: "its API server is to be restarted, and the records of the endpoint move in the same apply: clients use " +
