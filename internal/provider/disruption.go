@@ -47,6 +47,7 @@ type group struct {
 	joins     map[string][]string // by created member: the peers that it names
 	known     map[string]bool     // seen as a resource of this run, serving or not
 	peers     map[string]bool     // named by a resource, with or without a resource of their own
+	unplaced  bool                // the bundle of some that are created is not known yet: it may be another one
 }
 
 // resourceID identifies a member or a replica, independent of its Terraform address.
@@ -103,6 +104,7 @@ func (s *disruption) record(r priorObject, then func(*group)) {
 	g.record(r)
 	if s.unplaced[r.kind][r.id] {
 		g.create(r.id, nil)
+		g.unplaced = true
 	}
 	then(g)
 }
@@ -152,6 +154,7 @@ func (s *disruption) created(kind, id string, bundle *pki.Bundle, peers []string
 	defer s.mu.Unlock()
 	for _, g := range s.groupsOf(kind, id, bundle) {
 		g.create(id, peers)
+		g.unplaced = g.unplaced || bundle == nil
 		g.check(diags)
 		g.checkPeers(diags)
 	}
@@ -257,6 +260,11 @@ func (g *group) check(diags *diag.Diagnostics) {
 	}
 	who := strings.Join(slices.Sorted(maps.Keys(g.serving)), ", ")
 	renamed := len(g.created) > 0 && maps.Equal(g.serving, g.created)
+	another := ""
+	if g.unplaced {
+		another = " To create another cluster with another bundle on these machines, destroy this one first, in an apply " +
+			"of its own."
+	}
 	switch {
 	case len(g.serving) == 0:
 	case renamed && len(g.destroyed) == len(g.created) && len(g.serving) > 1:
@@ -264,16 +272,17 @@ func (g *group) check(diags *diag.Diagnostics) {
 			"created again with the same identity: %s.", who),
 			"if keys of a for_each were renamed, add a moved block for each (moved { from = …[\"OLD\"], to = "+
 				"…[\"NEW\"] }); if you want to replace them, use two applies, so that at least one keeps serving: "+
-				"first some of them (terraform apply -replace=… -target=…), then the rest.")
+				"first some of them (terraform apply -replace=… -target=…), then the rest."+another)
 	case len(g.created) > 0:
 		moved := ""
 		if renamed {
-			moved = "if only the key was renamed, add a moved block (moved { from = …[\"OLD\"], to = …[\"NEW\"] }). Otherwise, "
+			moved = "if only the key was renamed, add a moved block (moved { from = …[\"OLD\"], to = …[\"NEW\"] }). " +
+				"Otherwise, "
 		}
 		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("none of the serving ones would remain: %s.", who),
 			moved+"use two applies, so that at least one keeps serving: change or replace some of them first (for "+
 				"example with -target), and the rest when these serve. To replace a single one, add another one "+
-				"first. If one is tainted because its create failed, and serves by now: "+problem.Untaint)
+				"first. If one is tainted because its create failed, and serves by now: "+problem.Untaint+another)
 	case g.protected:
 		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("removing all of %s ends the cluster, and "+
 			"deletion_protection is enabled.", who), pki.AllowDeletion)

@@ -101,7 +101,7 @@ func TestDisruption(t *testing.T) {
 		},
 		{
 			name: "-replace of all, and the bundle changes", deletable: true,
-			steps: append(each(keep), each(unplaced)...), want: "moved",
+			steps: append(each(keep), each(unplaced)...), want: "destroy this one first",
 		},
 		{name: "one is replaced, and the bundle changes", steps: append(each(keep), unplaced(everyone[0]))},
 		{name: "one more, and the bundle changes", steps: append(each(keep), unplaced(cp4))},
