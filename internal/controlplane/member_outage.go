@@ -24,6 +24,8 @@ type Outage struct {
 
 	mu     sync.Mutex
 	paused *Spec // the replica that this change has stopped
+
+	interrupted bool // before it has stopped a replica: nothing is to be returned
 }
 
 // Outage returns the outage for a change of the member described by b. It implements
@@ -62,6 +64,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	}}
 	lock, _, err := o.replicas.drain(ctx, *s, options)
 	if err != nil {
+		o.interrupted = ctx.Err() != nil
 		return err
 	}
 	defer lock.release()
@@ -132,7 +135,13 @@ const notResumed = "the data of etcd; the replica stays out of rotation until it
 
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the
 // replica when it is ready. A replica that lost its member in another way is made to reconnect.
+//
+// While the only member of a paused replica does not run, because the change was cut off in the middle, the replica
+// stays as it is: it would serve nothing.
 func (o *Outage) Ended(ctx context.Context) error {
+	if o.interrupted {
+		return nil
+	}
 	s, _, err := o.member.resumableReplica(ctx)
 	if s == nil || err != nil {
 		return err
@@ -152,6 +161,9 @@ func (o *Outage) Ended(ctx context.Context) error {
 		recoverAfterMember(ctx, *s, state)
 		o.unpause()
 		return nil // other problems of the replica are unrelated to this change
+	}
+	if state.orphan {
+		return withRotationState(fmt.Errorf("resume replica %s: its etcd member does not run", s.Machine()), notResumed)
 	}
 	if err := checkListed(ctx, s.Registrar, s.Name, s.Address); err != nil {
 		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)

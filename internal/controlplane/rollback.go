@@ -38,13 +38,20 @@ func rollBack(ctx context.Context, s Spec, b machine.RollbackRecord, failure err
 	return rollbackProblem(s, b, failure, err, drained)
 }
 
-func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
+// asBefore returns s as it was before a change: with what ran, and at the endpoints that it had.
+func asBefore(s Spec, b machine.RollbackRecord) Spec {
 	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
 	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
 	s.ConfigFiles = b.ConfigFiles()
 	if s.Before != nil {
 		s.Replica, s.Registrar = s.Before.At(s.Replica), s.Before.Registrar
+		s.Leaves = nil
 	}
+	return s
+}
+
+func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
+	s = asBefore(s, b)
 	if err := restoreConfigFiles(ctx, s, b); err != nil {
 		return err
 	}
@@ -74,6 +81,9 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	}
 	if err := s.Registrar.Register(ctx, s.Name, s.ServingAddress()); err != nil {
 		return fmt.Errorf("it is ready, but could not be put into rotation: %w", err)
+	}
+	if err := recordArrival(ctx, s, d.record); err != nil {
+		return err
 	}
 	return removeRollbackRecord(ctx, s)
 }

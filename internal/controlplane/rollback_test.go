@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -199,5 +200,21 @@ func TestRollbackProblem(t *testing.T) {
 		if !errors.Is(err, errNotReady) || problem.Untouched(err) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// TestRollbackOfAMove: a replica that is rolled back leaves no endpoint, and its record says so. Otherwise the next plan
+// would not be empty.
+func TestRollbackOfAMove(t *testing.T) {
+	s := testSpec(t)
+	b := rollbackRecordOf(s)
+	former := json.RawMessage(`{"address":"10.0.0.100"}`)
+	s.Registration, s.Leaves = json.RawMessage(`{"address":"10.0.0.101"}`), former
+	s.Before = &InRotation{At: func(r component.Replica) component.Replica {
+		r.Registration = former
+		return r
+	}}
+	if was := asBefore(s, b); was.Leaves != nil || string(was.Registration) != string(former) {
+		t.Errorf("rolled back to %s, and it leaves %s", was.Registration, was.Leaves)
 	}
 }

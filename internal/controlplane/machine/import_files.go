@@ -40,7 +40,7 @@ func observedConfigFiles(
 	observed := map[string]component.ConfigFile{}
 	for name := range written {
 		state, there := files[component.ConfigFilePath(name)]
-		if !there || state.SHA256 == "" || len(state.Content) > component.MaxConfigFileSize {
+		if !there || state.SHA256 == "" || state.Size > component.MaxConfigFileSize {
 			continue
 		}
 		observed[name] = component.ConfigFile{
