@@ -49,6 +49,7 @@ func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, 
 	case !j.outageBegun:
 		j.outageBegun = true
 		j.turn.Keep()
+		j.refused.End()
 		return false, j.s.outageBegins(ctx) // Create reports its end
 	case v.Leader == m.ID:
 		return false, handOver(ctx, j.clients, v, &m)

@@ -23,7 +23,7 @@ func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	}
 	for _, resource := range data.Unencrypted {
 		if err := b.Reads(resource, nil); err != nil {
-			add(fmt.Errorf("%w: to restore this data, first %s", err, b.StepToReadUnencrypted()))
+			add(fmt.Errorf("%w: for API servers to read this data, first %s", err, b.StepToReadUnencrypted()))
 		}
 	}
 	for _, value := range slices.Concat(data.Heads, data.Samples, [][]byte{data.CA}) {

@@ -134,7 +134,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"snapshots", "restored, but not compared", func(e *Evidence) { e.Drill.Compared = false }, Warn,
-			"succeeded in 0.0 s with a snapshot that was 0s old, but was not compared with the live cluster: it was " +
+			"succeeded in 0.0 s with a snapshot that was 0s old, but was not compared with the live cluster, because that was " +
 				"restored since, or no API server answered",
 		},
 		{

@@ -45,8 +45,8 @@ func judgeDrill(e Evidence) verdict {
 	text := fmt.Sprintf("the restore drill of %s succeeded in %.1f s with a snapshot that was %s old", at, d.RTO.Seconds(),
 		d.RPO.Round(time.Second))
 	if !d.Compared {
-		return warn("%s, but was not compared with the live cluster: it was restored since, or no API server answered on "+
-			"the drill's machine", text)
+		return warn("%s, but was not compared with the live cluster, because that was restored since, or no API server "+
+			"answered on the drill's machine", text)
 	}
 	return pass("%s", text)
 }

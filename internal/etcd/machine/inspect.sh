@@ -8,7 +8,7 @@
 umask 077
 links=.kube-v2store
 enter
-rm -rf -- "$links"
+rm -rf -- "$links" "$data/.kube-v2store" # where an earlier version has made them, if it was killed
 trap 'rm -rf -- "$links"; rmdir -- "$root" 2>/dev/null || true' EXIT
 mkdir -p -- "$links/member/snap" "$links/member/wal"
 find "$data/member/wal" -maxdepth 1 -name '*.wal' ! -type d -exec cp -lP -t "$links/member/wal" -- {} + || true

@@ -13,11 +13,11 @@ own "${dir##*/}"
 exec 9>.lock
 flock 9 # what another one has not finished yet must stay
 rm -f ./*.part
-free=$(df -B1 --output=avail . | tail -n 1)
-if [ "$free" -lt "$need" ]; then
-  echo "not enough space in $dir: the snapshot and the reserve of etcd need $need bytes, but $((free)) are free" >&2
+free=$(df -B1 --output=avail . | tail -n 1 | tr -d ' ')
+[ "$free" -ge "$need" ] || {
+  echo "not enough space in $dir: the snapshot and the reserve of etcd need $need bytes, but ${free:-an unknown number} are free" >&2
   exit 1
-fi
+}
 "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
   --command-timeout=10m snapshot save "$file.part" >/dev/null
 size=$(stat -c %s "$file.part")
