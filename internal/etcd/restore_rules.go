@@ -186,7 +186,11 @@ type survivor struct {
 	Term     uint64
 	Index    uint64 // of the last entry that it knows to be committed
 	Revision int64
-	Err      error // why it did not answer
+	// Learner: etcd does not start alone with its data. A start with --force-new-cluster only removes the other members
+	// from what it knows, and raft ends without a voter; a learner that has received nothing yet would start empty. What
+	// it knows is committed all the same.
+	Learner bool
+	Err     error // why it did not answer
 }
 
 // fresher returns the survivors that know more of the cluster's log than the named one.
@@ -211,9 +215,9 @@ func quiet(survivors []survivor, name string) []survivor {
 	return slices.DeleteFunc(slices.Clone(survivors), func(s survivor) bool { return s.Name == name || s.Err == nil })
 }
 
-// freshest returns the survivor that knows most; "" if none answers.
+// freshest returns the survivor that knows most of those that can start alone; "" if none answers.
 func freshest(survivors []survivor) string {
-	answering := slices.DeleteFunc(slices.Clone(survivors), func(s survivor) bool { return s.Err != nil })
+	answering := slices.DeleteFunc(slices.Clone(survivors), func(s survivor) bool { return s.Err != nil || s.Learner })
 	if len(answering) == 0 {
 		return ""
 	}
@@ -222,12 +226,37 @@ func freshest(survivors []survivor) string {
 	}).Name
 }
 
+// learnerProblem says that the named survivor is a learner; "" if it is none.
+func learnerProblem(survivors []survivor, name string) string {
+	if !slices.ContainsFunc(survivors, func(s survivor) bool { return s.Name == name && s.Learner }) {
+		return ""
+	}
+	return "member " + name + " is a learner: etcd does not start alone with its data"
+}
+
+// learnerNext is the next step for data that only a learner has.
+const learnerNext = "name a voter in restore; or, while the learner answers, save a snapshot with etcdctl on its " +
+	"machine and name that one"
+
+// fresherNext is the next step if survivors know more than the named one.
+func fresherNext(survivors []survivor, name string) string {
+	const older = ", or accept_older = true if its data is not usable"
+	if best := freshest(survivors); best != "" && best != name {
+		return fmt.Sprintf("set member = %q in restore", best) + older
+	}
+	return "the others are learners, with whose data etcd does not start alone: " + learnerNext + "; or set " +
+		"accept_older = true, which loses what only they have"
+}
+
 // survivorTable describes the survivors for a diagnostic.
 func survivorTable(survivors []survivor) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SURVIVOR\tADDRESS\tTERM\tINDEX\tREVISION")
 	for _, s := range survivors {
+		if s.Learner {
+			s.Name += " (learner)"
+		}
 		if s.Err != nil {
 			why := "does not answer"
 			if errors.Is(s.Err, host.ErrForwarding) {

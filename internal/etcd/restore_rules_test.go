@@ -295,3 +295,35 @@ func TestQuiet(t *testing.T) {
 		t.Errorf("quiet are %v", got)
 	}
 }
+
+// TestLearnerIsNoSurvivor: etcd does not start alone with the data of a learner, so none is offered, and one that is
+// named is refused. What it knows counts: it is committed.
+func TestLearnerIsNoSurvivor(t *testing.T) {
+	all := []survivor{
+		{Name: "cp1", Index: 100, Revision: 50}, {Name: "cp2", Index: 120, Revision: 60},
+		{Name: "cp3", Index: 140, Revision: 70, Learner: true},
+	}
+	if got := freshest(all); got != "cp2" {
+		t.Errorf("freshest is %q", got)
+	}
+	if got := freshest(all[2:]); got != "" {
+		t.Errorf("freshest of a learner is %q", got)
+	}
+	if next := lostNext(all[2:], ""); !strings.Contains(next, "a member that has its data") {
+		t.Errorf("only a learner has data, next step: %s", next)
+	}
+	if more := fresher(all, "cp2"); len(more) != 1 || more[0].Name != "cp3" {
+		t.Errorf("fresher than cp2 are %v", more)
+	}
+	for name, want := range map[string]string{"cp1": `member = "cp2"`, "cp2": "save a snapshot with etcdctl"} {
+		if next := fresherNext(all, name); !strings.Contains(next, want) || !strings.Contains(next, "accept_older = true") {
+			t.Errorf("next step for %s: %s", name, next)
+		}
+	}
+	if learnerProblem(all, "cp2") != "" || !strings.Contains(learnerProblem(all, "cp3"), "cp3 is a learner") {
+		t.Errorf("named are %q and %q", learnerProblem(all, "cp2"), learnerProblem(all, "cp3"))
+	}
+	if table := survivorTable(all); !strings.Contains(table, "cp3 (learner)") || strings.Contains(table, "cp2 (learner)") {
+		t.Errorf("the table is\n%s", table)
+	}
+}

@@ -66,14 +66,16 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 			return machine.Staged{}, refuse("member "+r.Member+" has no data", "name a survivor or a snapshot in restore",
 				survivorTable(survivors))
 		}
+		if cause := learnerProblem(survivors, r.Member); cause != "" {
+			return machine.Staged{}, refuse(cause, learnerNext, survivorTable(survivors))
+		}
 		if next := forwardingNext(survivors); next != "" {
 			return machine.Staged{}, refuse("members may know more of the cluster's log than member "+r.Member+
 				", and cannot be asked: "+host.ErrForwarding.Error(), next, survivorTable(survivors))
 		}
 		if more := fresher(survivors, r.Member); len(more) > 0 && !r.AcceptOlder {
 			return machine.Staged{}, refuse(fmt.Sprintf("member %s knows less of the cluster's log than %s does", r.Member,
-				more[0].Name), fmt.Sprintf("set member = %q in restore, or accept_older = true if its data is not usable",
-				freshest(survivors)), survivorTable(survivors))
+				more[0].Name), fresherNext(survivors, r.Member), survivorTable(survivors))
 		}
 		if silent := quiet(survivors, r.Member); len(silent) > 0 && !r.AcceptOlder {
 			return machine.Staged{}, refuse(fmt.Sprintf("member %s has data and does not answer, so it may know more of the "+
@@ -135,6 +137,16 @@ func (cl *cluster) send(ctx context.Context, seed Spec) error {
 	return machine.Receive(ctx, cl.machine(seed.Host), seed.Spec, file, info.Size())
 }
 
+// knowsItselfAsLearner asks the member at an address, which answers no client, at its peer port.
+func knowsItselfAsLearner(ctx context.Context, clients *client.Clients, address string) bool {
+	list, err := clients.PeerMembers(ctx, address)
+	if err != nil {
+		return false
+	}
+	entry, listed := list.ByPeerURL(membership.PeerURL(address))
+	return listed && entry.Learner
+}
+
 // positions asks every machine with data how much of the log its member has.
 func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []survivor {
 	clients, err := cl.connect(one)
@@ -148,7 +160,10 @@ func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []sur
 		if err == nil {
 			var at client.Position
 			at, is.Err = clients.Position(ctx, m.Address)
-			is.Term, is.Index, is.Revision = at.Term, at.Index, at.Revision
+			is.Term, is.Index, is.Revision, is.Learner = at.Term, at.Index, at.Revision, at.Learner
+			if is.Err != nil && m.Running() {
+				is.Learner = knowsItselfAsLearner(ctx, clients, m.Address)
+			}
 		}
 		if is.Err != nil && m.Running() {
 			index, revision, err := machine.LocalPosition(ctx, cl.machine(known[m.Address].host))

@@ -92,6 +92,7 @@ type Position struct {
 	Term     uint64
 	Index    uint64 // of the last entry that it knows to be committed
 	Revision int64
+	Learner  bool
 }
 
 // Position asks the member at an address. It needs no quorum.
@@ -100,7 +101,9 @@ func (c *Clients) Position(ctx context.Context, address string) (Position, error
 	if err != nil {
 		return Position{}, err
 	}
-	return Position{Term: s.RaftTerm, Index: s.RaftIndex, Revision: s.Header.Revision}, nil
+	return Position{
+		Term: s.RaftTerm, Index: s.RaftIndex, Revision: s.Header.Revision, Learner: s.IsLearner,
+	}, nil
 }
 
 // ForgetAPIServers removes the registrations of API servers from restored data.
