@@ -203,8 +203,8 @@ func TestRollbackProblem(t *testing.T) {
 	}
 }
 
-// TestRollbackOfAMove: a replica that is rolled back leaves no endpoint, and its record says so. Otherwise the next plan
-// would not be empty.
+// TestRollbackOfAMove: a replica that is rolled back leaves no endpoint, and its record says so. Otherwise the next
+// plan would not be empty.
 func TestRollbackOfAMove(t *testing.T) {
 	s := testSpec(t)
 	b := rollbackRecordOf(s)

@@ -300,7 +300,8 @@ func TestQuiet(t *testing.T) {
 // named is refused. What it knows counts: it is committed.
 func TestLearnerIsNoSurvivor(t *testing.T) {
 	all := []survivor{
-		{Name: "cp1", Index: 100, Revision: 50}, {Name: "cp2", Index: 120, Revision: 60},
+		{Name: "cp1", Index: 100, Revision: 50},
+		{Name: "cp2", Index: 120, Revision: 60},
 		{Name: "cp3", Index: 140, Revision: 70, Learner: true},
 	}
 	if got := freshest(all); got != "cp2" {

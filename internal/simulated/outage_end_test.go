@@ -21,8 +21,8 @@ func (e cancelling) Drain(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// TestOutageInterruptedBeforeItStops: an outage whose drain was interrupted has stopped nothing, so its end waits for no
-// lock, and changes nothing.
+// TestOutageInterruptedBeforeItStops: an outage whose drain was interrupted has stopped nothing, so its end waits for
+// no lock, and changes nothing.
 func TestOutageInterruptedBeforeItStops(t *testing.T) {
 	_, p := planeOn(t, 1)
 	s := p.servers[0]
