@@ -348,6 +348,9 @@ func (m *testMachine) dropStaged(script string) error {
 
 // snapshot saves the database and prints what the script prints.
 func (m *testMachine) snapshot(a machine.Action) (host.Applied, error) {
+	if m.free > 0 && m.free < a.Save.Need {
+		return host.Applied{}, fmt.Errorf("not enough space: %d bytes are needed", a.Save.Need)
+	}
 	if !m.running() {
 		return host.Applied{}, errors.New("no server to be saved")
 	}

@@ -41,7 +41,7 @@ func TestSaveSnapshot(t *testing.T) {
 	m.free = 1 << 20
 	f.machine("cp3").free = 1 << 20
 	_, err = f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "full")
-	etcdtest.WantError(t, "full machines", err, "1 MiB are free")
+	etcdtest.WantError(t, "full machines", err, "not enough space")
 }
 
 // TestCreateWithSnapshots verifies that a member is created with its timer, that a member
