@@ -45,8 +45,8 @@ type Endpoint struct {
 	// Attempted: a registration of Replica has failed there, or was cut off, and was then given up. Replica leaves as far
 	// as that is possible: the endpoint may never have worked, and must not prevent changes at the others.
 	Attempted bool
-	// Expected: Replica is to be registered there, and returns for now to those that it leaves then. It may be in rotation
-	// there already. It stays as far as that is possible, and a refusal to drain it counts.
+	// Expected: Replica is to be registered there, and returns for now to those that it leaves then. If it is there
+	// already, it is drained and returned to rotation there too. Otherwise it has nothing to do with that endpoint yet.
 	Expected bool
 
 	left bool // in Left; set by all
@@ -85,6 +85,9 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 // leave deregisters Replica from an endpoint of Left, or returns it to rotation at one where it stays.
 func (e Endpoint) leave(ctx context.Context, name string) error {
 	if e.Expected {
+		if there, err := e.has(ctx, name); err != nil || !there {
+			return err
+		}
 		return e.reachable(ctx, e.Registrar.Undrain(ctx, name))
 	}
 	problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
@@ -179,13 +182,20 @@ func (r *Registrar) listing(ctx context.Context, name string) (endpoints []Endpo
 	return endpoints, unread
 }
 
+// has reports whether a replica is to be drained, and returned to rotation, at an endpoint.
+func (e Endpoint) has(ctx context.Context, name string) (bool, error) {
+	if !e.Expected {
+		return true, nil
+	}
+	listed, err := e.Registrar.Replicas(ctx)
+	return listed[name] != "", e.reachable(ctx, err)
+}
+
 // reachable drops the error of an endpoint that is left if none of its machines can be reached, or nothing answers. It
 // sends requests to a replica that still serves, at most, and its drift shows the entry. Of one that was only
-// attempted, it drops every error, and of one where Replica is expected, every error but a refusal.
+// attempted, it drops every error.
 func (e Endpoint) reachable(ctx context.Context, err error) error {
-	refusal := (*endpoint.Refusal)(nil)
-	dropped := e.Attempted || e.Expected && !errors.As(err, &refusal)
-	if e.left && dropped && err != nil && ctx.Err() == nil {
+	if e.left && e.Attempted && err != nil && ctx.Err() == nil {
 		problem.Progress(ctx, "the endpoint %s, at which a registration has failed before, keeps what it has: %v", e.ID, err)
 		return nil
 	}
@@ -226,7 +236,10 @@ func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed
 func (r *Registrar) drain(ctx context.Context, name string, drain func(RegistrarOfOne) error) error {
 	endpoints := r.all()
 	for i, e := range endpoints {
-		err := e.reachable(ctx, drain(e.Registrar))
+		there, err := e.has(ctx, name)
+		if err == nil && there {
+			err = e.reachable(ctx, drain(e.Registrar))
+		}
 		if err == nil {
 			continue
 		}

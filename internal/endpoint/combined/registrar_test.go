@@ -495,28 +495,42 @@ func TestListedAtAttempted(t *testing.T) {
 	}
 }
 
-// TestExpectedEndpoint: a replica whose move has not finished returns to where it was, and stays at the new endpoint,
-// which may have nobody else: its refusal to drain the replica counts, and nothing else that fails there.
+// TestExpectedEndpoint: a replica whose move has not finished returns to where it was. At the new endpoint, which may
+// have nobody else, it is drained and returned to rotation too if it is there already; what fails counts then.
+// Otherwise nothing is asked of that endpoint, which may never have worked.
 func TestExpectedEndpoint(t *testing.T) {
+	broken := errors.New("the key was not accepted")
+	failing := map[string]error{"drain": broken, "undrain": broken, "deregister": broken}
 	f := newFixture()
 	r := f.moving()
 	r.Left[0].Expected = true
-	broken := errors.New("the key was not accepted")
-	for name, err := range map[string]error{"works": nil, "fails": broken} {
-		f.old.refuse = map[string]error{"drain": err, "undrain": err, "deregister": err}
-		if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
-			t.Errorf("it %s: %v", name, err)
-		}
-		f.expect(t, "a drain cp1", "old drain cp1", "a register cp1", "old undrain cp1")
+	delete(f.old.listed, "cp1")
+	f.old.refuse = failing
+	if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
+		t.Errorf("it is not there yet: %v", err)
 	}
-	last := &endpoint.Refusal{Problem: &problem.Problem{Summary: "Not drained"}, Last: true}
-	f.old.refuse = map[string]error{"drain": last}
-	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, last) {
-		t.Errorf("the last one there is drained: %v", err)
+	f.expect(t, "a drain cp1", "a register cp1")
+	f.old.listed["cp1"] = "10.0.0.11:6443"
+	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, broken) {
+		t.Errorf("it is there, and was not drained: %v", err)
 	}
-	f.log = nil
+	f.expect(t, "a drain cp1", "old drain cp1", "a undrain cp1")
+	if err := r.Register(t.Context(), "cp1", ""); !errors.Is(err, broken) {
+		t.Errorf("it is there, and was not returned to rotation: %v", err)
+	}
+	f.expect(t, "a register cp1", "old undrain cp1")
 	f.old.refuse = nil
-	f.a.refuse["register"] = broken
+	if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
+		t.Error(err)
+	}
+	f.expect(t, "a drain cp1", "old drain cp1", "a register cp1", "old undrain cp1")
+	f.old.refuse = map[string]error{"replicas": fmt.Errorf("connect: %w", host.ErrUnreachable)}
+	delete(f.old.listed, "cp1")
+	if err := r.Drain(t.Context(), "cp1"); err != nil {
+		t.Errorf("nobody can be asked there: %v", err)
+	}
+	f.expect(t, "a drain cp1")
+	f.a.refuse["register"], f.old.refuse = broken, nil
 	if err := r.Register(t.Context(), "cp1", ""); !errors.Is(err, broken) {
 		t.Errorf("got %v, want that it is not registered", err)
 	}
