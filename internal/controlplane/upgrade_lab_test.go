@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -121,7 +122,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	next := minorOf(labVersion) + ".99" // never released
 	p := newPair(t, labVersion, relabelled(t, next), nil)
-	p.refusesWithAnOldKubelet(next)
+	p.refusesAMinorWithAnOldKubelet(next)
 	p.refusesWhileAnotherIsNotReady(next)
 	p.finishesACutOffUpgrade(next)
 	p.rollsBack(next)
@@ -217,8 +218,9 @@ func (p *pair) seesWhatIsRemoved(from, to string) {
 	})
 }
 
-// refusesWithAnOldKubelet: the Node is as a kubelet would have registered it.
-func (p *pair) refusesWithAnOldKubelet(version string) {
+// refusesAMinorWithAnOldKubelet: the next minor is refused, and the patch release of a version is not. The Node is as a
+// kubelet would have registered it.
+func (p *pair) refusesAMinorWithAnOldKubelet(patch string) {
 	web := p.one.as(p.one.spec.Bundle)
 	node := `{"metadata":{"name":"old"},"status":` +
 		`{"nodeInfo":{"kubeletVersion":"v1.32.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
@@ -226,7 +228,19 @@ func (p *pair) refusesWithAnOldKubelet(version string) {
 	if status, text := send(p.one, web, http.MethodPost, "/api/v1/nodes", node); status != http.StatusCreated {
 		p.one.Fatalf("%d %s", status, text)
 	}
-	p.refused(version, "upgrade the kubelets of nodes old (1.32.9) to 1.33 first")
+	minor, err := release.Minor(patch)
+	if err != nil {
+		p.one.Fatal(err)
+	}
+	p.refused(fmt.Sprintf("1.%d.0", minor+1),
+		fmt.Sprintf("upgrade the kubelets of nodes old (1.32.9) to 1.%d first", minor+1-3))
+	seen, err := p.one.replicas.Versions(p.one.ctx, p.one.spec)
+	if err != nil || seen.Kubelets["old"] != "1.32.9" {
+		p.one.Fatalf("the kubelets are %v, %v", seen.Kubelets, err)
+	}
+	if err := release.CheckSkew(patch, p.one.spec.Name, seen); err != nil {
+		p.one.Errorf("a patch release that changes nothing for the kubelet is refused: %v", err)
+	}
 	if status, text := send(p.one, web, http.MethodDelete, "/api/v1/nodes/old", ""); status != http.StatusOK {
 		p.one.Fatalf("%d %s", status, text)
 	}
