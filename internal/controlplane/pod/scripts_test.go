@@ -81,7 +81,7 @@ func (s stand) environment() []string {
 // run runs a line with the functions of static pods, on the stand's directories.
 func (s stand) run(line host.Script) string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
 	definition := host.Words(s.dir + "/pods/kube-scheduler.yaml")
 	script := prelude() + "pod_manifests=" + host.Words(s.dir+"/manifests") +
@@ -141,7 +141,7 @@ func TestScripts(t *testing.T) {
 // await waits for a state, and returns the running container.
 func (s stand) await(active string) string {
 	s.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		state := s.state()
 		if state.Unit.Active == active {
 			return s.run("replica_running kube-scheduler")
