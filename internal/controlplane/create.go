@@ -107,9 +107,12 @@ func (r *Replicas) checkCreate(ctx context.Context, s Spec) (f machine.Observed,
 	}
 	if f.Record.IsFor(s.Replica) {
 		// One that is stopped while its etcd member changes, perhaps by another process, is changed under the lock too.
-		paused, err := isPaused(ctx, s, f.Runtime())
-		if err != nil || paused || machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
-			return f, err == nil, err
+		adopted = machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer))
+		if !adopted {
+			adopted, err = isPaused(ctx, s, f.Runtime())
+		}
+		if adopted || err != nil {
+			return f, adopted, err
 		}
 	}
 	if err := checkBarriers(ctx, s); err != nil {
