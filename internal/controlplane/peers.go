@@ -176,13 +176,12 @@ func splitAddress(address string) (host string, port int, err error) {
 
 var errNoReplica = errors.New("it holds no control-plane replica of this provider")
 
-// EtcdGeneration returns the generation of the etcd CA that the API server on a machine runs
-// with. It returns an error if that is unknown, or if the machine has no replica of this
-// provider.
-func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
+// EtcdTrust returns with which authorities and certificate the API server on a machine uses etcd. It returns an error if
+// that is unknown, or if the machine has no replica of this provider.
+func (r *Replicas) EtcdTrust(ctx context.Context, address string) (pki.Trust, error) {
 	facts, err := askStatus(ctx, r.machine(address))
 	if err != nil {
-		return 0, fmt.Errorf("look for the API server on %s: %w", address, err)
+		return pki.Trust{}, fmt.Errorf("look for the API server on %s: %w", address, err)
 	}
 	rec, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	if err == nil && rec.ClusterID == "" {
@@ -192,9 +191,12 @@ func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, err
 		err = machine.StaleProcess(machine.Interpret(facts), []string{release.APIServer})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("determine which etcd authority the API server on %s trusts: %w", address, err)
+		return pki.Trust{}, fmt.Errorf("determine which etcd authority the API server on %s trusts: %w", address, err)
 	}
-	return rec.Generations[pki.EtcdPart], nil
+	return pki.Trust{
+		Generation: rec.Generations[pki.EtcdPart], Roots: facts.Files[component.EtcdClientCA].Content,
+		Certificate: facts.Files[component.EtcdClientCert].Content,
+	}, nil
 }
 
 // skewTimeout limits the observation of all versions. Detecting that a machine is down takes a

@@ -354,8 +354,8 @@ ps -e | grep kube || :
 	if _, err := st.replicas.Read(st.ctx, st.spec); !errors.Is(err, ErrGone) {
 		st.Errorf("read after delete: %v", err)
 	}
-	if _, err := st.replicas.EtcdGeneration(st.ctx, st.spec.Host.Address()); !errors.Is(err, errNoReplica) {
-		st.Errorf("etcd generation after delete: %v", err)
+	if _, err := st.replicas.EtcdTrust(st.ctx, st.spec.Host.Address()); !errors.Is(err, errNoReplica) {
+		st.Errorf("trust of etcd after delete: %v", err)
 	}
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
 		st.Errorf("delete again: %v", err)

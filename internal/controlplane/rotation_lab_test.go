@@ -184,9 +184,9 @@ func (st *stage) isSeenByOthers() {
 	if seen := others(); seen.unknown != nil || !maps.Equal(seen.generations, st.spec.Bundle.Generations()) {
 		st.Errorf("stands at %+v", seen)
 	}
-	at, err := st.replicas.EtcdGeneration(st.ctx, st.spec.Host.Address())
-	if err != nil || at != 0 {
-		st.Errorf("etcd generation %d, %v", at, err)
+	at, err := st.replicas.EtcdTrust(st.ctx, st.spec.Host.Address())
+	if err != nil || at.Generation != 0 || at.Roots != st.spec.Bundle.Anchors(pki.Etcd) || at.Certificate == "" {
+		st.Errorf("trust of etcd: %+v, %v", at, err)
 	}
 
 	st.run("cp -p " + component.EtcdClientCA + " " + component.EtcdClientCA + ".kept; echo >>" + component.EtcdClientCA)
@@ -194,8 +194,8 @@ func (st *stage) isSeenByOthers() {
 		"kube-apiserver was started with another "+component.EtcdClientCA) {
 		st.Errorf("a file that nothing runs with: %+v", seen)
 	}
-	if _, err := st.replicas.EtcdGeneration(st.ctx, st.spec.Host.Address()); err == nil {
-		st.Error("an etcd generation without evidence")
+	if _, err := st.replicas.EtcdTrust(st.ctx, st.spec.Host.Address()); err == nil {
+		st.Error("trust of etcd without evidence")
 	}
 	st.run("mv " + component.EtcdClientCA + ".kept " + component.EtcdClientCA)
 

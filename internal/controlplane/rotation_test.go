@@ -417,7 +417,7 @@ func TestUnreachablePeers(t *testing.T) {
 		!strings.Contains(cptest.Text(err), "cannot determine the rotation stage of replica cp2 (127.0.0.1)") {
 		t.Errorf("%v", err)
 	}
-	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
+	if _, err := r.EtcdTrust(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
@@ -167,14 +168,31 @@ func mixedGenerations(s Spec, f machine.Observed, generation int) string {
 	if f.Running() && noted != trust && noted != f.Facts.Files[layout.CAPath].SHA256 {
 		return "etcd is running with a different " + layout.CAPath + " than the one on disk"
 	}
+	roots := s.Bundle.Anchors(pki.Etcd) // of a process that has read the bundle's file, or will
+	if f.Running() && noted != machine.Digest([]byte(roots)) {
+		roots = f.Facts.Files[layout.CAPath].Content
+	}
 	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
-		chain := machine.CertificatesOf(f.Facts.Files[machine.CertificatePath(l)].Content)
-		// Evaluated at the start of its validity: whether it has expired does not matter
-		// here.
-		if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, pki.Server, chain[0].NotBefore) {
-			return fmt.Sprintf("it serves the certificate %s issued by %q, which generation %d does not trust",
-				machine.CertificatePath(l), chain[0].Issuer.CommonName, s.Generation())
+		trust := pki.Trust{Roots: roots, Certificate: f.Facts.Files[machine.CertificatePath(l)].Content}
+		if why := distrust(s, trust, pki.Server); why != "" {
+			return why
 		}
+	}
+	return ""
+}
+
+// distrust returns why a process and a member with the bundle of s do not accept each other's certificates, or "". The
+// number of a generation does not tell: a CA whose introduction was taken back has the number of the one that was
+// introduced after it.
+func distrust(s Spec, t pki.Trust, usage pki.Usage) string {
+	if !s.Bundle.TrustedBy(pki.Etcd, t.Roots, time.Now()) {
+		return fmt.Sprintf("it was started without the CA that issues at generation %d", s.Generation())
+	}
+	chain := machine.CertificatesOf(t.Certificate)
+	// Evaluated at the start of its validity: whether it has expired does not matter here.
+	if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, usage, chain[0].NotBefore) {
+		return fmt.Sprintf("it presents a certificate issued by %q, which generation %d does not trust",
+			chain[0].Issuer.CommonName, s.Generation())
 	}
 	return ""
 }

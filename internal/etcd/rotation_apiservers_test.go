@@ -5,20 +5,24 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // apiServers is what the provider knows of the API servers.
 type apiServers struct {
 	sync.Mutex
-	at    map[string]int
-	asked int
-	then  func(asked int) // called after each request
+	t       *testing.T
+	bundles []*pki.Bundle // by generation
+	at      map[string]int
+	asked   int
+	then    func(asked int) // called after each request
 }
 
-func (a *apiServers) EtcdGeneration(_ context.Context, address string) (int, error) {
+func (a *apiServers) EtcdTrust(_ context.Context, address string) (pki.Trust, error) {
 	a.Lock()
 	defer a.Unlock()
 	a.asked++
@@ -27,9 +31,21 @@ func (a *apiServers) EtcdGeneration(_ context.Context, address string) (int, err
 		a.then(a.asked)
 	}
 	if !ok {
-		return 0, errors.New("nothing is known of it")
+		return pki.Trust{}, errors.New("nothing is known of it")
 	}
-	return generation, nil
+	return trustOf(a.t, a.bundles[generation]), nil
+}
+
+// trustOf returns the trust of an API server that runs with the files of a bundle.
+func trustOf(t *testing.T, b *pki.Bundle) pki.Trust {
+	t.Helper()
+	pair, err := b.Issue(pki.APIServerEtcdClient(), time.Now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki.Trust{
+		Generation: b.Generation(pki.EtcdPart), Roots: b.Anchors(pki.Etcd), Certificate: pair.Certificate,
+	}
 }
 
 // TestRotationWaitsForAPIServers verifies that the API servers that list themselves in the
@@ -40,7 +56,7 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
 	bundles := etcdtest.Lineage(t, f.bundle, 3)
-	servers := &apiServers{at: map[string]int{"10.9.0.1": 0, "fd00::2": 0}}
+	servers := &apiServers{t: t, bundles: bundles, at: map[string]int{"10.9.0.1": 0, "fd00::2": 0}}
 	to := func(generation int) map[string]Spec {
 		all := at(specs, bundles[generation])
 		for name, s := range all {

@@ -278,6 +278,62 @@ func TestStandings(t *testing.T) {
 	}
 }
 
+// TestRotationIntroducedAgain: an introduced CA (B) is taken back and another one (C) is introduced. Both have the same
+// generations. A member may move only where it and all others accept each other's certificates.
+func TestRotationIntroducedAgain(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := etcdtest.Bundle(t)
+	b, c := etcdtest.Lineage(t, first, 3), etcdtest.Lineage(t, first, 4)
+	uncrossed := etcdtest.Rotated(t, c[1], 2) // as when the key of the first CA is external
+	uncrossed.EtcdCARotation.Cross = ""
+	spec := func(name string, bundle *pki.Bundle) Spec {
+		return Spec{Spec: machine.Spec{
+			Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundle, Version: "3.6.16",
+		}}
+	}
+	const lacksCA, presents = "without the CA that issues", "presents a certificate"
+	for _, test := range []struct {
+		name        string
+		to, process *pki.Bundle
+		want        string // "": allowed
+	}{
+		{"C is introduced, the other has nothing", c[1], first, ""},
+		{"C is introduced, the other has B", c[1], b[1], ""},
+		{"C is introduced, the other has adopted C", c[1], c[2], ""},
+		{"C is adopted, the other has it", c[2], c[1], ""},
+		{"C is adopted, the other has ended with C", c[2], c[3], ""},
+		{"C is adopted, the other has B and accepts the cross certificate", c[2], b[1], ""},
+		{"C is adopted, the other has B", uncrossed, b[1], lacksCA},
+		{"C is adopted, the other has it, without a cross certificate", uncrossed, c[1], ""},
+		{"C is adopted, the other has ended with B", c[2], b[3], lacksCA},
+		{"it ended with C, the other has adopted it", c[3], c[2], ""},
+		{"it ended with C, the other has adopted B", c[3], b[2], presents},
+		{"it ended with C, as the other did with B", c[3], b[3], lacksCA},
+		{"the next one is introduced, the other has ended with C", c[4], c[3], ""},
+		{"the next one is introduced, the other has ended with B", c[4], b[3], lacksCA},
+	} {
+		s := spec("cp1", test.to)
+		s.APIServers = &apiServers{
+			t: t, at: map[string]int{"10.0.0.2": 0}, bundles: []*pki.Bundle{test.process},
+		}
+		for who, status := range map[string]rotationStatus{
+			"member":     rotationStatusOf(s, memberOn(t, spec("cp2", test.process))),
+			"API server": apiServerStatus(t.Context(), s, "10.0.0.2"),
+		} {
+			o := mayTakeGeneration(s.Generation(), false, []rotationStatus{status})
+			switch {
+			case test.want == "" && o != nil:
+				t.Errorf("%s (%s): %s", test.name, who, o.Cause)
+			case test.want != "" && (o == nil || !strings.Contains(o.Cause, test.want)):
+				t.Errorf("%s (%s): %+v, want %q", test.name, who, o, test.want)
+			}
+		}
+	}
+}
+
 func TestRotationInWords(t *testing.T) {
 	bundles := etcdtest.Lineage(t, etcdtest.Bundle(t), 2)
 	pool, err := host.NewPool(host.Config{})

@@ -8,6 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -65,23 +66,20 @@ func (a *rotationWait) obstacle(ctx context.Context, v *membership.View) *obstac
 	if a.s.APIServers == nil || a.joins && !first {
 		return nil
 	}
-	return mayTakeGeneration(target, false, apiServerGenerations(ctx, a.clients, v, a.s.APIServers))
+	return mayTakeGeneration(target, false, a.apiServerStatuses(ctx, v))
 }
 
 // APIServers is the set of API servers that use the cluster. Package etcd knows only their
 // addresses.
 type APIServers interface {
-	// EtcdGeneration returns the generation of the etcd authority that the process of the
-	// API server at an address has loaded.
-	EtcdGeneration(ctx context.Context, address string) (int, error)
+	// EtcdTrust returns which etcd authorities the process of the API server at an address has
+	// loaded, and the certificate that it presents to etcd.
+	EtcdTrust(ctx context.Context, address string) (pki.Trust, error)
 }
 
-// apiServerGenerations returns the stage of all API servers that use the cluster in a
-// rotation.
-func apiServerGenerations(
-	ctx context.Context, c *client.Clients, v *membership.View, servers APIServers,
-) []rotationStatus {
-	addresses, err := c.APIServers(ctx, v)
+// apiServerStatuses returns the stage of all API servers that use the cluster in a rotation.
+func (a *rotationWait) apiServerStatuses(ctx context.Context, v *membership.View) []rotationStatus {
+	addresses, err := a.clients.APIServers(ctx, v)
 	if err != nil {
 		return []rotationStatus{{
 			Who: "the API servers", Unknown: "the cluster does not list them: " + err.Error(),
@@ -92,15 +90,22 @@ func apiServerGenerations(
 	var group sync.WaitGroup
 	for i, address := range addresses {
 		group.Go(func() {
-			out[i] = rotationStatus{Who: "the API server at " + address}
-			generation, err := servers.EtcdGeneration(ctx, address)
-			if err != nil {
-				out[i].Unknown = err.Error()
-				out[i].Remedy = "recover or stop that API server (its registration expires within 15 s), then apply again"
-			}
-			out[i].Generation = generation
+			out[i] = apiServerStatus(ctx, a.s, address)
 		})
 	}
 	group.Wait()
+	return out
+}
+
+func apiServerStatus(ctx context.Context, s Spec, address string) rotationStatus {
+	out := rotationStatus{Who: "the API server at " + address}
+	trust, err := s.APIServers.EtcdTrust(ctx, address)
+	if err != nil {
+		out.Unknown = err.Error()
+		out.Remedy = "recover or stop that API server (its registration expires within 15 s), then apply again"
+		return out
+	}
+	out.Generation, out.Between = trust.Generation, distrust(s, trust, pki.Client)
+	out.Remedy = "apply the replica of that API server at this stage of rotation.etcd, then apply again"
 	return out
 }

@@ -76,7 +76,7 @@ func TestHungMachine(t *testing.T) {
 			return err
 		})
 		read("authority of an API server", m, 15*time.Second, func(ctx context.Context) error {
-			_, err := p.replicas.EtcdGeneration(ctx, m.address)
+			_, err := p.replicas.EtcdTrust(ctx, m.address)
 			return err
 		})
 	}

@@ -78,11 +78,17 @@ func konnectivityQuery(q *host.Query, s component.Replica) {
 	}
 }
 
-// StatusQuery queries the record and, for each component, the running program, the digests of
-// the files that it read at start, and the digests on disk.
+// StatusQuery queries the record, the authorities and the certificate for etcd and, for each component, the running
+// program, the digests of the files that it read at start, and the digests on disk.
 func StatusQuery() host.Query {
 	q := host.Query{
-		Contents: []string{RecordPath, RollbackRecordPath}, Files: readAtStart(), Script: runningScript(runtime.All()...),
+		Contents: []string{RecordPath, RollbackRecordPath, component.EtcdClientCA, component.EtcdClientCert},
+		Script:   runningScript(runtime.All()...),
+	}
+	for _, file := range readAtStart() {
+		if !slices.Contains(q.Contents, file) {
+			q.Files = append(q.Files, file)
+		}
 	}
 	for _, by := range runtime.All() {
 		by.AddStates(&q, component.Names()...)
