@@ -18,9 +18,18 @@ haproxy -c -q -f "$config"
 before=$(worker)
 
 # The new worker takes over the results of checks and draining. Otherwise it would send
-# traffic to a dead replica until its own checks fail. A server with a changed address
-# starts without them: the state contains the old port.
-ask "show servers state kube-apiserver" |
+# traffic to a dead replica until its own checks fail, and to one that is draining. If HAProxy
+# does not say them, nothing is reloaded: those of an earlier reload may be wrong by now. A server
+# with a changed address starts without them: the state contains the old port.
+states=$(ask "show servers state kube-apiserver") || states=
+case $states in
+*'#'*) ;;
+*)
+  echo "HAProxy does not answer with the states of its servers" >&2
+  exit 1
+  ;;
+esac
+printf '%s\n' "$states" |
   awk 'NR == FNR { if ($1 == "server") known[$2 " " $3] = 1; next }
        /^#/ || NF < 19 { print; next }
        { at = ($5 ~ /:/ ? "[" $5 "]" : $5) ":" $19 }

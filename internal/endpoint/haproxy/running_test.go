@@ -79,6 +79,48 @@ func TestReloadsOutdated(t *testing.T) {
 	}
 }
 
+// TestReloadKeepsStates: a new worker gets the states of the servers that the old one has and the file lists. If
+// HAProxy does not say them, nothing is reloaded: a draining server would be back in rotation.
+func TestReloadKeepsStates(t *testing.T) {
+	if _, err := exec.LookPath("awk"); err != nil {
+		testrun.Missing(t, "no awk on this computer")
+	}
+	const one, two, before = "r1 10.0.0.11 6443", "r2 10.0.0.12 6443", "the states of before\n"
+	for name, c := range map[string]struct {
+		states, want string // of servers: what HAProxy says, and what the new worker reads
+		fails        bool
+	}{
+		"it answers":                {"cat <<'E'\n" + serversState(one, two) + "E", serversState(one), false},
+		"it does not answer":        {"exit 1", before, true},
+		"it ends while it is asked": {"exit 0", before, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(file, content string) {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("servers.state", before)
+			write("20-backends.cfg", renderBackends(testVIP, []server{serverAt("r1", "10.0.0.11:6443")}, nil))
+			write("ask", "#!/bin/sh\ncase $2 in 'show info') echo Pid: 1$(cat '"+dir+"/killed' 2>/dev/null); exit;; esac\n"+
+				c.states+"\n")
+			script := strings.NewReplacer("/etc/haproxy/kube", dir, "/run/kube-endpoint", dir, askPath, dir+"/ask").
+				Replace("haproxy() { :; }\nkill() { echo 2 >'" + dir + "/killed'; }\n" + string(reloadProgram))
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", script, "reload", "1").CombinedOutput()
+			if (err != nil) != c.fails || c.fails && !strings.Contains(string(out), "states of its servers") {
+				t.Errorf("%v: %s", err, out)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, "servers.state")); err != nil || string(got) != c.want {
+				t.Errorf("the states became %q, %v, wanted %q", got, err, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "killed")); (err != nil) != c.fails {
+				t.Errorf("whether it was reloaded: %v", err)
+			}
+		})
+	}
+}
+
 // TestRunningDrift: a server that HAProxy still runs with is drift, whatever its state, but not while it is reloaded.
 func TestRunningDrift(t *testing.T) {
 	s := threeHosts()
