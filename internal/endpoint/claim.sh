@@ -1,5 +1,5 @@
 # Writes the record, unless the machine has another endpoint.
-until mkdir -p "$config" && lock; do :; done
+create_and_lock
 unless_other
 umask 022
 chmod 755 "$config"

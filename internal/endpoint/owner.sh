@@ -12,6 +12,16 @@ lock() {
   done
 }
 
+# create_and_lock: lock, after $config was created. Another process may remove it in between, with its parent, so that
+# mkdir is tried again. It ends the script with the error of mkdir if that goes on failing.
+create_and_lock() {
+  tries=0
+  until mkdir -p "$config" 2>/dev/null && lock; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 20 ] || mkdir -p "$config" || exit 1
+  done
+}
+
 # recorded FIELD: prints a field of the record, whose first fields are on one line each.
 recorded() {
   [ ! -f "$config/endpoint.json" ] ||

@@ -1,12 +1,14 @@
 package endpoint
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -86,6 +88,23 @@ func TestUnlessOther(t *testing.T) {
 		if got, _, _ := strings.Cut(string(out), "\n"); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v, want %q", name, out, err, c.want)
 		}
+	}
+}
+
+// TestNoDirectory: a script ends if the directory of the endpoint cannot be created, and says why.
+func TestNoDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := host.Assignments(map[string]string{
+		"config": filepath.Join(file, "kube"), "cluster": ownerCluster, "vip": "10.200.0.1", "replica": "", "record": "{}",
+	}) + host.FlushFunction() + OwnerFunctions() + ClaimScript()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a busy computer is slow
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "/bin/sh", "-euc", string(script)).CombinedOutput()
+	if ctx.Err() != nil || err == nil || !strings.Contains(string(out), file) {
+		t.Errorf("%v, %v: %q", ctx.Err(), err, out)
 	}
 }
 

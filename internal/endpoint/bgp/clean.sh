@@ -1,6 +1,6 @@
 # Removes the endpoint from the machine, unless the machine has another one. The address is withdrawn
 # first. The record is removed last, so that no other process begins before everything is done.
-until mkdir -p "$config" && lock; do :; done
+create_and_lock
 unless_other
 rm -f "$config/registered"
 flush "$config"

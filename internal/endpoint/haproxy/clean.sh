@@ -1,7 +1,7 @@
 # Removes the endpoint from the machine, unless the machine has another one. The address
 # is removed first, so that clients find the next holder before this HAProxy stops. The
 # record is removed last, so that no other process begins before everything is done.
-until mkdir -p "$config" && lock; do :; done
+create_and_lock
 unless_other
 
 for unit in kube-endpoint-facts.timer kube-endpoint-facts.service kube-endpoint-liveness.timer \

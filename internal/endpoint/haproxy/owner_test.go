@@ -1,11 +1,13 @@
 package haproxy
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -96,6 +98,24 @@ func TestOwnerScript(t *testing.T) {
 		if err != nil || string(output) != want {
 			t.Errorf("%s: %q, wanted %q (%v)", name, output, want, err)
 		}
+	}
+}
+
+// TestNoDirectory: a claim and a removal end if the directory of the endpoint cannot be created, and say why.
+func TestNoDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]host.Script{"claim": claimScript, "clean": cleanScript} {
+		first, _, _ := strings.Cut(string(script), "unless_other") // nothing after it is run
+		text := strings.Replace(string(withOwner("")), configDir, filepath.Join(file, "kube"), 1) + first + "echo passed\n"
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a busy computer is slow
+		out, err := exec.CommandContext(ctx, "sh", "-euc", text).CombinedOutput()
+		if ctx.Err() != nil || err == nil || !strings.Contains(string(out), file) {
+			t.Errorf("%s: %v, %v: %q", name, ctx.Err(), err, out)
+		}
+		cancel()
 	}
 }
 

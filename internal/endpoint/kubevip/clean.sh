@@ -2,7 +2,7 @@
 # removed last, so that no other process begins before everything is done. An address that somebody else gives to the
 # machine stays: the endpoint may never have got further than its registration. Go sets unit, and manifests, the paths
 # of static pods from which the address is taken over.
-until mkdir -p "$config" && lock; do :; done
+create_and_lock
 unless_other
 given=no # whether the machine may have the address from the endpoint
 if [ "$(whose)" = ours ]; then given=yes; fi
