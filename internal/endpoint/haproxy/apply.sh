@@ -67,7 +67,10 @@ settle() {
 
 # waiting NUMBER: tells keepalived whether it waits (1).
 waiting() {
-  [ "$(cat "$config/waiting" 2>/dev/null)" != "$1" ] || return 0
+  if [ "$(cat "$config/waiting" 2>/dev/null)" = "$1" ] &&
+    [ "$(stat -c %a:%U:%G "$config/waiting")" = 644:root:root ]; then
+    return
+  fi
   echo "$1" >"$config/waiting.new"
   chmod 644 "$config/waiting.new"
   flush "$config/waiting.new"

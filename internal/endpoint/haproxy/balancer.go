@@ -3,6 +3,7 @@ package haproxy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -55,6 +56,11 @@ func (b balancer) installed() bool {
 		}
 	}
 	return b.unitActive(haproxyUnit) || b.unitActive(keepalivedUnit)
+}
+
+// anyInstalled reports whether any file of the endpoint is on one of the machines.
+func anyInstalled(seen map[string]balancer) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(seen)), balancer.installed)
 }
 
 func (b balancer) unitActive(unit string) bool {

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -18,7 +19,11 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "created", err)
 	}
-	seen, err := observe(ctx, s, balancerQuery(s, true))
+	query := balancerQuery(s, true)
+	if !s.Inherit {
+		addFormer(&query)
+	}
+	seen, err := observe(ctx, s, query)
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "created", err)
 	}
@@ -32,6 +37,9 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 // createOn is Create after the hosts were observed.
 func createOn(ctx context.Context, s Spec, seen map[string]balancer) (endpoint.Status, error) {
 	if err := refuseOtherEndpoints(s, "created", seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := refuseStep(s.before(seen), s, seen); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := preflight(s, seen); err != nil {
@@ -64,6 +72,14 @@ func createOn(ctx context.Context, s Spec, seen map[string]balancer) (endpoint.S
 		return endpoint.Status{}, err
 	}
 	return converge(ctx, s)
+}
+
+// before returns what a Create finds: s as the hosts have it, as far as steps depend on it.
+func (s Spec) before(seen map[string]balancer) Spec {
+	has := s
+	has.Inherit = anyInstalled(seen) &&
+		slices.ContainsFunc(names(seen), func(name string) bool { return seen[name].formerGives(s) })
+	return has
 }
 
 // converge waits until the endpoint is healthy, and checks that the other hosts reach it. Lists that

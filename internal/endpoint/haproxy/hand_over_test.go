@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestForeign: an address is taken only from a machine that presents what an API server of the cluster
@@ -194,6 +196,50 @@ func TestWaiting(t *testing.T) {
 	}
 	s.HandOver = "now"
 	check(t, "another word", s.validate(), `"now" is none of prepare, take and release`)
+}
+
+// TestCreateDoesNotWait: a Create that finds the endpoint with its address changes nothing if no host is to have it any
+// more, nor if services of the hosts could have it besides.
+func TestCreateDoesNotWait(t *testing.T) {
+	s := threeHosts()
+	in := func(step string) (Spec, map[string]balancer) {
+		s, seen := s, map[string]balancer{}
+		s.HandOver = step
+		for _, name := range names(s.Hosts) {
+			seen[name] = asRendered(threeHosts(), name)
+		}
+		seen["cp2"] = held(seen["cp2"], s.Address)
+		return s, seen
+	}
+	waiting, seen := in(Prepare)
+	_, err := createOn(t.Context(), waiting, seen)
+	check(t, "it is to wait", err, "clients would lose the API")
+	if err != nil && !problem.Untouched(err) {
+		t.Errorf("the refusal does not say that nothing was changed: %v", err)
+	}
+	usual, seen := in("")
+	seen["cp2"].facts.Files[formerKeepalivedPath] = host.FileState{Content: formerConfig}
+	seen["cp2"].facts.Units[formerKeepalivedUnit] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+	_, err = createOn(t.Context(), usual, seen)
+	check(t, "former services", err, "the former services could still have the address")
+	if usual.before(map[string]balancer{"cp1": hostWith(formerConfig, s.Address)}).Inherit {
+		t.Error("without an endpoint, nothing is taken from services that have the address")
+	}
+}
+
+// TestChangeLeavesWaiting: the script writes the file by which a keepalived waits that runs already, because it may
+// have the address by now. One that does not run does not start without the file, whenever the machine boots.
+func TestChangeLeavesWaiting(t *testing.T) {
+	s := threeHosts()
+	running := asRendered(s, "cp1")
+	for _, s.HandOver = range []string{Prepare, Release} {
+		for what, b := range map[string]balancer{"runs": running, "is new": {device: "eth0"}} {
+			got := slices.ContainsFunc(change(s, "cp1", b, "").Files, func(f host.File) bool { return f.Path == waitingPath })
+			if got != (what == "is new") {
+				t.Errorf("%s, keepalived %s: the file is written before the script: %v", s.HandOver, what, got)
+			}
+		}
+	}
 }
 
 // TestMovingWithAnUnreachableHost: an address is given up only if no unreachable host may keep it. All other

@@ -78,6 +78,9 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 			"vips": strings.Join(s.vips(), " "),
 		}),
 	}
+	if b.unitActive(keepalivedUnit) { // it may have the address by now: apply.sh looks first
+		c.Files = slices.DeleteFunc(c.Files, func(f host.File) bool { return f.Path == waitingPath })
+	}
 	if s.watches() {
 		c.Links = append(c.Links, host.Link{Path: watchLink, Target: unitDir + watchUnit})
 	}

@@ -96,7 +96,7 @@ func checkUpdate(ctx context.Context, before, s Spec, seen map[string]balancer, 
 		return err
 	}
 	reachable := reachableOf(seen)
-	if err := errors.Join(refuseToWait(s, reachable), refuseFormer(before, s, reachable)); err != nil {
+	if err := refuseStep(before, s, reachable); err != nil {
 		return err
 	}
 	if before.Inherit || s.Inherit {
@@ -116,6 +116,11 @@ func checkUpdate(ctx context.Context, before, s Spec, seen map[string]balancer, 
 		return err
 	}
 	return checkTrust(ctx, s, "changed", reachable)
+}
+
+// refuseStep refuses to let go of an address that the endpoint has, and to forget services that could have it.
+func refuseStep(before, s Spec, seen map[string]balancer) error {
+	return errors.Join(refuseToWait(s, seen), refuseFormer(before, s, seen))
 }
 
 // requireAllHosts refuses a change that all hosts must agree on while one of them cannot be
