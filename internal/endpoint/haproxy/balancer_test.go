@@ -281,8 +281,14 @@ func TestSequence(t *testing.T) {
 	holder.local = append(holder.local, netip.MustParseAddr("10.0.0.100"))
 	newcomer.facts.Units = nil
 	seen["b"], seen["a"] = holder, newcomer
-	if got := updateOrder(s, seen); !slices.Equal(got, []string{"c", "d", "b", "a"}) {
+	if got := updateOrder(s, seen); !slices.Equal(slices.Concat(got...), []string{"c", "d", "b", "a"}) || len(got) != 4 {
 		t.Errorf("got %v", got)
+	}
+	for name := range s.Hosts {
+		seen[name] = balancer{}
+	}
+	if got := updateOrder(s, seen); len(got) != 1 || len(got[0]) != 4 {
+		t.Errorf("of a new endpoint: %v", got)
 	}
 }
 

@@ -34,44 +34,55 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	return status, err
 }
 
-// createOn is Create after the hosts were observed.
+// createOn is Create after the hosts were observed. If one of them has the endpoint, from an apply that was cut off or
+// another resource, the rest is done as in an Update. Hosts that only records name are those that leave.
 func createOn(ctx context.Context, s Spec, seen map[string]balancer) (endpoint.Status, error) {
 	if err := refuseOtherEndpoints(s, "created", seen); err != nil {
 		return endpoint.Status{}, err
 	}
-	if err := refuseStep(s.before(seen), s, seen); err != nil {
+	former, err := forgottenHosts(ctx, s, Spec{}, seen)
+	if err != nil {
+		return endpoint.Status{}, refusedError(s, "created", err)
+	}
+	if err := checkCreate(ctx, s, seen, former); err != nil {
 		return endpoint.Status{}, err
 	}
-	if err := preflight(s, seen); err != nil {
+	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
 		return endpoint.Status{}, err
 	}
-	if err := checkTakeOver(ctx, s, seen); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := checkBarriers(ctx, s, "created", seen); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := checkConnections(ctx, s, seen); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := checkTrust(ctx, s, "created", seen); err != nil {
-		return endpoint.Status{}, err
-	}
-	// What records name from before is drift of the new endpoint, which an Update repairs.
-	if err := claim(ctx, s, "created", seen, names(s.unlistedBy(seen))); err != nil {
+	if err := claim(ctx, s, "created", seen, former.remaining()); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := installOn(ctx, s, seen); err != nil {
 		return endpoint.Status{}, err
 	}
-	servers := s.servers(ctx, seen)
-	err := onHosts(names(s.Hosts), func(name string) error {
-		return applyOn(ctx, s, name, seen[name], servers[name])
-	})
-	if err != nil {
-		return endpoint.Status{}, err
+	return configure(ctx, s, seen)
+}
+
+// checkCreate refuses to create an endpoint before anything is changed.
+func checkCreate(ctx context.Context, s Spec, seen map[string]balancer, former forgotten) error {
+	if err := refuseStep(ctx, s.before(seen), s, seen, former.Spec); err != nil {
+		return err
 	}
-	return converge(ctx, s)
+	if err := preflight(s, seen); err != nil {
+		return err
+	}
+	if err := requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, problem.Nothing); err != nil {
+		return err
+	}
+	if err := checkLeaving(s, former.Spec, seen, former.seen); err != nil {
+		return err
+	}
+	if err := checkTakeOver(ctx, s, seen); err != nil {
+		return err
+	}
+	if err := checkBarriers(ctx, s, "created", seen); err != nil {
+		return err
+	}
+	if err := checkConnections(ctx, s, seen); err != nil {
+		return err
+	}
+	return checkTrust(ctx, s, "created", seen)
 }
 
 // before returns what a Create finds: s as the hosts have it, as far as steps depend on it.

@@ -68,6 +68,7 @@ func (s Spec) stillHas(b balancer) bool {
 // forgotten is the hosts that are not in a Spec, and still have its endpoint, by address.
 type forgotten struct {
 	Spec
+	seen map[string]balancer
 	lost map[string]error // those that cannot be observed: they may have it
 }
 
@@ -93,8 +94,10 @@ func forgottenHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 				b.unreachable)
 		case !s.stillHas(b):
 			delete(f.Hosts, address)
+			delete(observed, address)
 		}
 	}
+	f.seen = observed
 	return f, nil
 }
 

@@ -65,19 +65,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err != nil {
 		return endpoint.Status{}, err
 	}
-	if reachable, err = stopToSwitch(ctx, s, reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	servers := s.servers(ctx, reachable)
-	for _, name := range updateOrder(s, reachable) {
-		if err := applyOn(ctx, s, name, reachable[name], servers[name]); err != nil {
-			return endpoint.Status{}, err
-		}
-	}
-	if err := inherit(ctx, s, reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	observed, err := converge(ctx, s)
+	observed, err := configure(ctx, s, reachable)
 	if err != nil {
 		return observed, err
 	}
@@ -96,15 +84,8 @@ func checkUpdate(ctx context.Context, before, s Spec, seen map[string]balancer, 
 		return err
 	}
 	reachable := reachableOf(seen)
-	if err := refuseStep(before, s, reachable); err != nil {
+	if err := refuseStep(ctx, before, s, reachable, gone...); err != nil {
 		return err
-	}
-	if before.Inherit || s.Inherit {
-		for _, hosts := range gone {
-			if err := refuseLeaving(s, hosts, observeAll(ctx, hosts, formerQuery())); err != nil {
-				return err
-			}
-		}
 	}
 	if err := preflight(s, reachable); err != nil {
 		return err
@@ -118,9 +99,38 @@ func checkUpdate(ctx context.Context, before, s Spec, seen map[string]balancer, 
 	return checkTrust(ctx, s, "changed", reachable)
 }
 
+// configure configures the hosts that can be reached, in the order of Update, and waits until the endpoint is healthy.
+func configure(ctx context.Context, s Spec, seen map[string]balancer) (endpoint.Status, error) {
+	seen, err := stopToSwitch(ctx, s, seen)
+	if err != nil {
+		return endpoint.Status{}, err
+	}
+	servers := s.servers(ctx, seen)
+	for _, group := range updateOrder(s, seen) {
+		err := onHosts(group, func(name string) error { return applyOn(ctx, s, name, seen[name], servers[name]) })
+		if err != nil {
+			return endpoint.Status{}, err
+		}
+	}
+	if err := inherit(ctx, s, seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	return converge(ctx, s)
+}
+
 // refuseStep refuses to let go of an address that the endpoint has, and to forget services that could have it.
-func refuseStep(before, s Spec, seen map[string]balancer) error {
-	return errors.Join(refuseToWait(s, seen), refuseFormer(before, s, seen))
+func refuseStep(ctx context.Context, before, s Spec, seen map[string]balancer, gone ...Spec) error {
+	if err := errors.Join(refuseToWait(s, seen), refuseFormer(before, s, seen)); err != nil {
+		return err
+	}
+	if before.Inherit || s.Inherit {
+		for _, hosts := range gone {
+			if err := refuseLeaving(s, hosts, observeAll(ctx, hosts, formerQuery())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // requireAllHosts refuses a change that all hosts must agree on while one of them cannot be
@@ -162,8 +172,13 @@ func (s Spec) rendersLike(other Spec) bool {
 		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast()
 }
 
-// updateOrder returns the established hosts, the VIP's holder last, then the new hosts.
-func updateOrder(s Spec, seen map[string]balancer) []string {
+// updateOrder returns the established hosts, each alone, the VIP's holder last, then each new host. If the endpoint is
+// on none, all of them begin together.
+func updateOrder(s Spec, seen map[string]balancer) [][]string {
+	order := names(seen)
+	if !anyInstalled(seen) {
+		return [][]string{order}
+	}
 	rank := func(name string) int {
 		switch b := seen[name]; {
 		case !b.unitActive(keepalivedUnit):
@@ -173,7 +188,6 @@ func updateOrder(s Spec, seen map[string]balancer) []string {
 		}
 		return 0
 	}
-	order := names(seen)
 	slices.SortStableFunc(order, func(a, b string) int { return rank(a) - rank(b) })
-	return order
+	return slices.Collect(slices.Chunk(order, 1))
 }

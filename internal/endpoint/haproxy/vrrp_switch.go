@@ -25,8 +25,8 @@ func (s Spec) hears(config string) bool {
 
 // toStop returns the hosts whose keepalived stops before another one sends advertisements in another
 // way, or for another virtual router: two hosts that do so differently do not hear each other, and both take the
-// address. The holder continues. It is decided by what the hosts have, so that an interrupted switch is continued, or
-// reverted.
+// address. The holder continues, or the first one if none of them had the address: one may have got it since, from a
+// host that leaves. It is decided by what the hosts have, so that an interrupted switch is continued, or reverted.
 func toStop(s Spec, seen map[string]balancer) []string {
 	switching, holder := false, ""
 	var running []string
@@ -42,8 +42,11 @@ func toStop(s Spec, seen map[string]balancer) []string {
 			running = append(running, name)
 		}
 	}
-	if !switching || holder == "" {
+	switch {
+	case !switching || len(running) == 0:
 		return nil
+	case holder == "":
+		return running[1:]
 	}
 	return running
 }

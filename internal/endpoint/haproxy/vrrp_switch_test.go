@@ -84,6 +84,9 @@ func TestToStop(t *testing.T) {
 			"cp2": held(asRendered(multicast, "cp2"), "10.0.0.100"),
 		}, []string{"cp2"}},
 		"nobody has the address": {multicast, map[string]balancer{"cp1": asRendered(unicast, "cp1")}, nil},
+		"one may have got the address since": {multicast, map[string]balancer{
+			"cp1": asRendered(unicast, "cp1"), "cp2": asRendered(unicast, "cp2"), "cp3": {},
+		}, []string{"cp2"}},
 	} {
 		if got := toStop(c.want, c.seen); !slices.Equal(got, c.stop) {
 			t.Errorf("%s: stops %q, want %q", name, got, c.stop)
