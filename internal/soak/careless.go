@@ -73,6 +73,9 @@ func (c *careless) run(ctx context.Context) ([]Result, error) {
 			continue
 		}
 		c.end(ctx)
+		if c.tally.notMade >= maxFailures {
+			return c.tally.results(), fmt.Errorf("%d edits could not be made, the last one: %w", maxFailures, err)
+		}
 		if err := rebuild(ctx, c.env.Lab); err != nil {
 			return c.tally.results(), err
 		}
@@ -203,15 +206,21 @@ func (c *careless) apply(ctx context.Context, l layout) error {
 
 // step makes one edit, and checks that the cluster survives it and that another apply
 // converges. It returns an error if the run cannot continue. A step during which the whole run
-// is cancelled does not count.
+// is cancelled does not count. One whose edit cannot be made counts as not recovered from.
 func (c *careless) step(ctx context.Context, off func() bool) error {
 	d := c.editGenerator.next(c.now)
 	begun := time.Now()
 	how, log, failure, err := c.edit(ctx, &d)
-	if err != nil || off() {
+	if off() {
 		return err
 	}
 	c.tally.steps++
+	if err != nil {
+		what := fmt.Sprintf("step %d, %s: it could not be made", c.tally.steps, d.edit)
+		c.tally.recordNotMade(what, err)
+		fmt.Fprintf(c.env.Log, "%s: %s: %v\n", what, verdict(err), err)
+		return err
+	}
 	c.tally.count(d.edit, how)
 	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, progressOf(log))
 	if how == failing || how == stopped {

@@ -13,6 +13,7 @@ import (
 // tally counts the results of edits.
 type tally struct {
 	steps           int
+	notMade         int // of them: the edit could not be made
 	endings         map[applyOutcome]int
 	byEdit          map[string]map[applyOutcome]int
 	alive, recovery Result
@@ -56,6 +57,13 @@ func (t *tally) recordRecovery(what string, err error) {
 	if err != nil {
 		t.stuck = append(t.stuck, what+": "+err.Error())
 	}
+}
+
+// recordNotMade records a step whose edit could not be made: the CLI refused an import, for example. Nothing shows then
+// that the cluster can be recovered.
+func (t *tally) recordNotMade(what string, err error) {
+	t.notMade++
+	t.recordRecovery(what, err)
 }
 
 // recordWrites adds what the clients of one cluster observed. err is why their writes could not be read back. The gap

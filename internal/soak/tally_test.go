@@ -2,11 +2,15 @@ package soak
 
 import (
 	"errors"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 func TestTally(t *testing.T) {
@@ -56,5 +60,27 @@ func TestTally(t *testing.T) {
 	c.recordWrites(load.Report{Etcd: &direct, Hashes: agree}, nil)
 	if r := c.results(); r[0].Passed != 0 {
 		t.Errorf("a write is lost: %+v", r[0])
+	}
+}
+
+// TestEditNotMade: an edit that cannot be made is a step that nothing was recovered from, unless the run is cancelled.
+func TestEditNotMade(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "absent")
+	random := rand.New(rand.NewPCG(1, 0))
+	c := &careless{
+		env: &Env{Dir: absent, Log: io.Discard, Random: random}, tally: newTally("edits"), longest: 20,
+		unit:          &unit{work: &workspace.Workspace{Dir: absent}, variables: map[string]any{}},
+		editGenerator: &editGenerator{random: random, pool: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}},
+		now:           layout{"a": {"a", "10.0.0.1"}, "b": {"b", "10.0.0.2"}, "c": {"c", "10.0.0.3"}}, saved: 1,
+	}
+	for _, cancelled := range []bool{true, false} {
+		if err := c.step(t.Context(), func() bool { return cancelled }); err == nil {
+			t.Fatal("the edit was made without a directory")
+		}
+	}
+	r := c.tally.results()
+	if c.tally.steps != 1 || c.tally.notMade != 1 || r[0].Tried != 0 || r[1].Tried != 1 || r[1].Passed != 0 ||
+		!strings.Contains(r[1].Detail, "step 1, ") || !strings.Contains(r[1].Detail, "it could not be made: ") {
+		t.Errorf("the results are %+v", r)
 	}
 }
