@@ -18,7 +18,8 @@ const (
 )
 
 // cursor selects the points at which an operation is interrupted, one in each run. The first run
-// is not interrupted and lists the points. Points that are first seen in a later run are added.
+// is not interrupted and lists the points; it is repeated until it passes. Points that are first seen in a later run are
+// added.
 type cursor struct {
 	every  int        // only the points of every n-th step in the order of the list; 0 and 1: all
 	random *rand.Rand // selects at random; nil: in the order of the list
@@ -113,10 +114,13 @@ func (c *cursor) next() cut.Point {
 // ran records a run: its log, and whether what followed was right.
 func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
 	for _, s := range log.Steps {
-		c.list(s, log.Cut)
+		c.list(s, log.Cut || err != nil)
 	}
 	at.Wait = 0
 	if at == (cut.Point{}) {
+		if err != nil || log.Cut { // the rest of its points is unknown: the next run lists them
+			return
+		}
 		c.listed = true
 		for _, p := range c.points { // of an earlier run of kube-lab, and not in this one
 			p.selected = p.selected || p.step == 0
@@ -141,7 +145,7 @@ func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
 	}
 }
 
-// list adds the points of a step, unless they are listed. interrupted says that the run was cut somewhere.
+// list adds the points of a step, unless they are listed. interrupted says that the run ended early somewhere.
 func (c *cursor) list(s cut.Step, interrupted bool) {
 	number := 0
 	for _, side := range []cut.Side{cut.Before, cut.During, cut.After} {

@@ -166,15 +166,16 @@ func (r *record) load(track string) []*point {
 	return all
 }
 
-// save writes the points of a track, after a run that was not interrupted has listed them. A point that was cut at
+// save writes the points of a track, once a run that was not interrupted has listed them: before, they would replace what
+// earlier runs have recorded. A point that was cut at
 // another commit and that no run of this commit has listed is kept as one that is no longer there: a later run may list
 // it again, as some points are reached only after an interruption.
-func (r *record) save(track string, points []*point) error {
-	if r == nil {
+func (r *record) save(track string, c *cursor) error {
+	if r == nil || !c.listed {
 		return nil
 	}
-	all := make([]recordedPoint, 0, len(points))
-	for _, p := range points {
+	all := make([]recordedPoint, 0, len(c.points))
+	for _, p := range c.points {
 		saved := recordedPoint{Side: p.at.Side, Key: p.at.Key, Commit: r.commit, Cut: p.cut, Failed: p.failed}
 		if p.commit != "" {
 			saved.Commit, saved.Cut = p.commit, true

@@ -36,7 +36,7 @@ func TestRecord(t *testing.T) {
 			err = errors.New("a learner is left")
 		}
 		c.ran(p, runOf(p, commands...), err)
-		if err := first.save("change", c.points); err != nil {
+		if err := first.save("change", c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,6 +61,43 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestListingFails: a run that fails lists nothing, so what earlier runs have recorded stays until another one passes.
+func TestListingFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	r := recordAt(t, path, "1111")
+	earlier := (&Env{record: r}).newCursor("change")
+	tryAll(t, earlier, []string{"x!", "y!"})
+	if err := r.save("change", earlier); err != nil {
+		t.Fatal(err)
+	}
+	r = recordAt(t, path, "2222")
+	track := newTrack(operation{name: "change"}, (&Env{record: r}).newCursor("change"))
+	for n := range maxFailures {
+		if p := track.next(); track.done() || p != (cut.Point{}) {
+			t.Fatalf("after %d failures it is done: %v, or interrupts %v", n, track.done(), p)
+		}
+		track.note(cut.Point{}, runOf(cut.Point{}, "x!"), errors.New("SSH does not answer"), 0)
+		if err := r.save("change", track.cursor); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := track.result(); !track.done() || got.Tried-got.Passed != maxFailures {
+		t.Errorf("the track is done: %v, with %+v", track.done(), got)
+	}
+	all, err := ReadCoverage(path)
+	if want := []Coverage{{Operation: "change", Points: 4, Cut: 4, Commits: []string{"1111"}}}; err != nil ||
+		!reflect.DeepEqual(all, want) {
+		t.Errorf("%+v, %v; want %+v", all, err, want)
+	}
+	track = newTrack(operation{name: "change"}, (&Env{record: r}).newCursor("change"))
+	track.note(cut.Point{}, runOf(cut.Point{}, "x!"), errors.New("SSH does not answer"), 0)
+	if got := tryAll(t, track.cursor, []string{"x!", "new!"}); !slices.Equal(got, []string{
+		"", "before a: new! (1)", "after a: new! (1)",
+	}) {
+		t.Errorf("after a failure, it tried %q", got)
+	}
+}
+
 // TestRenamedCommand: what was cut at a command that a later commit does not have any more does not count, and counts
 // again when a run of that commit reaches it after an interruption, also in the next run of kube-lab.
 func TestRenamedCommand(t *testing.T) {
@@ -69,7 +106,7 @@ func TestRenamedCommand(t *testing.T) {
 		r := recordAt(t, path, commit)
 		c := (&Env{record: r}).newCursor("change")
 		tryAll(t, c, runs...)
-		if err := r.save("change", c.points); err != nil {
+		if err := r.save("change", c); err != nil {
 			t.Fatal(err)
 		}
 		all, err := ReadCoverage(path)
@@ -111,7 +148,7 @@ func TestCoverage(t *testing.T) {
 	failed := points("1111111111111111", "", "", "1111111111111111")
 	failed[1].failed, failed[3].step = true, 0 // the last one is no longer there
 	for track, points := range map[string][]*point{"change": failed, "create": points("")} {
-		if err := r.save(track, points); err != nil {
+		if err := r.save(track, &cursor{listed: true, points: points}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +164,7 @@ func TestCoverage(t *testing.T) {
 
 func TestNoRecord(t *testing.T) {
 	r, err := openRecord(t.Context(), "")
-	if err != nil || r != nil || r.load("x") != nil || r.save("x", nil) != nil {
+	if err != nil || r != nil || r.load("x") != nil || r.save("x", &cursor{listed: true}) != nil {
 		t.Errorf("no file is %v, %v", r, err)
 	}
 	path := filepath.Join(t.TempDir(), "cursor.json")

@@ -163,7 +163,7 @@ func (s *sweep) runOnce(ctx context.Context, t *track) (passed bool, err error) 
 	if failure != nil {
 		fmt.Fprintf(s.env.Log, "%v\n%s\n", failure, s.all().state(ctx))
 	}
-	return failure == nil, s.env.record.save(t.name, t.points)
+	return failure == nil, s.env.record.save(t.name, t.cursor)
 }
 
 func verdict(err error) string {
