@@ -95,18 +95,20 @@ func where(p cut.Point, log cut.Log) string {
 	return "not reached " + p.String()
 }
 
-// result counts the points that were cut, including those of earlier runs of kube-lab. A track
-// that was cut nowhere has tested nothing, so it fails.
+// result counts the points that were cut, including those of earlier runs of kube-lab, also the failed ones that this
+// run has not cut again. A track that was cut nowhere has tested nothing, so it fails.
 func (t *track) result() Result {
 	var never, other []string
-	earlier, open, gone := map[string]int{}, 0, 0
+	earlier, failed, open, gone := map[string]int{}, map[string]int{}, 0, 0
 	for _, p := range t.points {
 		switch {
-		case p.commit != "" && !p.exists():
+		case !p.exists():
 			gone++
 		case p.commit != "":
 			earlier[p.commit]++
 		case p.over():
+		case p.failedAt != "":
+			failed[p.failedAt]++
 		case p.misses >= maxAttempts:
 			never = append(never, "never cut: "+p.at.String())
 		default:
@@ -119,6 +121,9 @@ func (t *track) result() Result {
 	for _, commit := range slices.Sorted(maps.Keys(earlier)) {
 		other = append(other, fmt.Sprintf("%d cut by earlier runs at commit %s", earlier[commit], short(commit)))
 	}
+	for _, commit := range sortedKeys(failed) {
+		other = append(other, fmt.Sprintf("%d failed in earlier runs at commit %s", failed[commit], short(commit)))
+	}
 	if gone > 0 {
 		other = append(other, fmt.Sprintf("%d points of earlier runs are no longer there", gone))
 	}
@@ -130,6 +135,9 @@ func (t *track) result() Result {
 	r := Result{Name: "interrupted: " + t.name, Tried: t.passed + len(t.failures), Passed: t.passed}
 	for _, n := range earlier {
 		r.Tried, r.Passed = r.Tried+n, r.Passed+n
+	}
+	for _, n := range failed {
+		r.Tried += n
 	}
 	if r.Tried == 0 {
 		r.count(false)

@@ -18,8 +18,8 @@ const (
 )
 
 // cursor selects the points at which an operation is interrupted, one in each run. The first run
-// is not interrupted and lists the points; it is repeated until it passes. Points that are first seen in a later run are
-// added.
+// is not interrupted and lists the points; it is repeated until it passes. Points that are first seen in a later run
+// are added.
 type cursor struct {
 	every  int        // only the points of every n-th step in the order of the list; 0 and 1: all
 	random *rand.Rand // selects at random; nil: in the order of the list
@@ -39,6 +39,8 @@ type point struct {
 	cut      bool          // the process was ended there
 	failed   bool          // and what followed was wrong
 	commit   string        // at which it was cut in an earlier run of kube-lab; "" if it was not
+	failedAt string        // the commit of an earlier run of kube-lab after whose cut something was wrong; "" if none was
+	listedAt string        // the commit that the record has of it, if it was not cut
 	here     bool          // an earlier run of kube-lab listed it at the present commit
 	selected bool          // by every
 }
@@ -123,7 +125,7 @@ func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
 		}
 		c.listed = true
 		for _, p := range c.points { // of an earlier run of kube-lab, and not in this one
-			p.selected = p.selected || p.step == 0
+			p.selected = p.selected || p.step == 0 && (p.here || p.failedAt != "")
 		}
 		return
 	}
@@ -132,17 +134,12 @@ func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
 		p = &point{at: at}
 		c.points = append(c.points, p)
 	}
-	switch {
-	case err != nil:
-		p.failed = true
-	case log.Cut:
-		p.cut = true
-	default:
+	if !log.Cut { // a failure says nothing about what follows a cut there
 		p.misses++
+		return
 	}
-	if log.Cut {
-		c.left--
-	}
+	p.cut, p.failed = err == nil, err != nil
+	c.left--
 }
 
 // list adds the points of a step, unless they are listed. interrupted says that the run ended early somewhere.

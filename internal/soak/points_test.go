@@ -164,3 +164,18 @@ func TestFailedPoint(t *testing.T) {
 		t.Errorf("tried %q", got)
 	}
 }
+
+// TestFailureBeforeCut: a failure of a run that was not cut says nothing about the point. It is tried again.
+func TestFailureBeforeCut(t *testing.T) {
+	track := newTrack(operation{name: "x"}, &cursor{})
+	track.note(cut.Point{}, runOf(cut.Point{}, "x!"), nil, 0)
+	p := track.next()
+	track.note(p, cut.Log{}, errors.New("SSH does not answer"), 0)
+	want := []string{"after a: x! (1)", "before a: x! (1)"} // the one with fewer misses first
+	if got := tryAll(t, track.cursor, []string{"x!"}); !slices.Equal(got, want) {
+		t.Errorf("tried %q, want %q", got, want)
+	}
+	if r := track.result(); r.Tried-r.Passed != 1 || !strings.Contains(r.Detail, "SSH does not answer") {
+		t.Errorf("the failure is not counted: %+v", r)
+	}
+}

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,8 +148,8 @@ func short(commit string) string {
 	return hash
 }
 
-// load returns the points of a track: those that were cut, at any commit, and those that were
-// listed at this commit. Points that another commit listed may no longer exist.
+// load returns the points of a track. Those that only other commits have listed may no longer exist: they are not
+// tried, unless something was wrong after a cut there.
 func (r *record) load(track string) []*point {
 	if r == nil {
 		return nil
@@ -156,20 +157,23 @@ func (r *record) load(track string) []*point {
 	var all []*point
 	for _, p := range r.Tracks[track] {
 		loaded := &point{at: cut.Point{Side: p.Side, Key: p.Key}, here: p.Listed == r.commit}
-		if p.Cut {
+		switch {
+		case p.Cut:
 			loaded.commit = p.Commit
+		case p.Failed:
+			loaded.failedAt = p.Commit
+		default:
+			loaded.listedAt = p.Commit
 		}
-		if p.Cut || p.Commit == r.commit {
-			all = append(all, loaded)
-		}
+		all = append(all, loaded)
 	}
 	return all
 }
 
-// save writes the points of a track, once a run that was not interrupted has listed them: before, they would replace what
-// earlier runs have recorded. A point that was cut at
-// another commit and that no run of this commit has listed is kept as one that is no longer there: a later run may list
-// it again, as some points are reached only after an interruption.
+// save writes the points of a track, once a run that was not interrupted has listed them: before, they would replace
+// what earlier runs have recorded. A point that no run of this commit has listed is kept as one that is no longer
+// there: a later run may list it again, as some points are reached only after an interruption. One after whose cut
+// something was wrong stays so until it is cut again.
 func (r *record) save(track string, c *cursor) error {
 	if r == nil || !c.listed {
 		return nil
@@ -177,8 +181,14 @@ func (r *record) save(track string, c *cursor) error {
 	all := make([]recordedPoint, 0, len(c.points))
 	for _, p := range c.points {
 		saved := recordedPoint{Side: p.at.Side, Key: p.at.Key, Commit: r.commit, Cut: p.cut, Failed: p.failed}
-		if p.commit != "" {
+		switch {
+		case p.cut, p.failed:
+		case p.commit != "":
 			saved.Commit, saved.Cut = p.commit, true
+		case p.failedAt != "":
+			saved.Commit, saved.Failed = p.failedAt, true
+		case !p.exists():
+			saved.Commit = cmp.Or(p.listedAt, r.commit)
 		}
 		if p.exists() {
 			saved.Listed = r.commit

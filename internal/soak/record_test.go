@@ -56,8 +56,59 @@ func TestRecord(t *testing.T) {
 	if want := "1 cut by earlier runs at commit 1111"; !strings.Contains(r.Detail, want) {
 		t.Errorf("the detail lacks %q: %s", want, r.Detail)
 	}
-	if len(other.points) != 4 {
-		t.Errorf("%d points, want four: those that only another commit had are dropped", len(other.points))
+	if want := "2 points of earlier runs are no longer there"; !strings.Contains(r.Detail, want) {
+		t.Errorf("the detail lacks %q: %s", want, r.Detail)
+	}
+}
+
+// TestFailedPointOfAnotherCommit: it stays in the record until it is cut and the next apply converges, also while it is
+// not reached. A point that was not cut stays as one that is no longer there.
+func TestFailedPointOfAnotherCommit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	r := recordAt(t, path, "1111")
+	c := (&Env{record: r}).newCursor("change")
+	c.ran(cut.Point{}, runOf(cut.Point{}, "x!", "old!"), nil)
+	p := c.next()
+	c.ran(p, runOf(p, "x!", "old!"), errors.New("a learner is left"))
+	if err := r.save("change", c); err != nil {
+		t.Fatal(err)
+	}
+	at := cut.Key{Machine: "a", Command: "x!", Occurrence: 1}
+	recorded := func(commit string, cuts int, commands ...string) (points []recordedPoint, result Result) {
+		t.Helper()
+		r := recordAt(t, path, commit)
+		track := newTrack(operation{name: "change"}, (&Env{record: r}).newCursor("change"))
+		for range 1 + cuts {
+			p := track.next()
+			track.note(p, runOf(p, commands...), nil, 0)
+		}
+		if err := r.save("change", track.cursor); err != nil {
+			t.Fatal(err)
+		}
+		return recordAt(t, path, commit).Tracks["change"], track.result()
+	}
+	points, result := recorded("2222", 0, "x!")
+	old := cut.Key{Machine: "a", Command: "old!", Occurrence: 1}
+	if want := []recordedPoint{
+		{Side: cut.Before, Key: at, Commit: "1111", Listed: "2222", Failed: true},
+		{Side: cut.After, Key: at, Commit: "2222", Listed: "2222"},
+		{Side: cut.Before, Key: old, Commit: "1111"},
+		{Side: cut.After, Key: old, Commit: "1111"},
+	}; !reflect.DeepEqual(points, want) {
+		t.Errorf("the record has %+v, want %+v", points, want)
+	}
+	if want := "1 failed in earlier runs at commit 1111"; result.Tried-result.Passed != 1 ||
+		!strings.Contains(result.Detail, want) {
+		t.Errorf("the detail lacks %q: %+v", want, result)
+	}
+	points, _ = recorded("3333", maxAttempts, "new!")
+	if want := (recordedPoint{Side: cut.Before, Key: at, Commit: "1111", Failed: true}); points[0] != want {
+		t.Errorf("the record has %+v, want %+v", points[0], want)
+	}
+	points, result = recorded("4444", 1, "x!")
+	if want := (recordedPoint{Side: cut.Before, Key: at, Commit: "4444", Listed: "4444", Cut: true}); points[0] != want ||
+		result.Passed != result.Tried {
+		t.Errorf("the record has %+v, want %+v, and the result is %+v", points[0], want, result)
 	}
 }
 
