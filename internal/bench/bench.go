@@ -149,7 +149,7 @@ func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", p.name, err)
 		}
-		if err := errors.Join(failed, write(os.Getenv("BENCH_OUT"), b.run)); err != nil {
+		if err := errors.Join(failed, write(context.WithoutCancel(ctx), os.Getenv("BENCH_OUT"), &b.run)); err != nil {
 			fmt.Fprint(out, Table(b.run.Results))
 			return err
 		}

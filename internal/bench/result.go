@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 )
 
@@ -98,10 +100,13 @@ func Table(results []Result) string {
 	return b.String()
 }
 
-// write writes a run as JSON to the file at path, if path is set.
-func write(path string, run jsonfile.Run[Result]) error {
+// write writes a run as JSON to the file at path, if path is set. Programs are built of the checkout until its end.
+func write(ctx context.Context, path string, run *jsonfile.Run[Result]) (err error) {
 	if path == "" {
 		return nil
+	}
+	if run.Commit, err = build.CommitSince(ctx, run.Commit); err != nil {
+		return err
 	}
 	return jsonfile.Write(path, run, 0o644)
 }

@@ -40,14 +40,18 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Results = []Result{ratio("apply", series{15}, series{10}, 1.5, "s"), figure("memory", 50, "MiB")}
-	if err := write(path, run); err != nil {
+	if err := write(t.Context(), path, &run); err != nil {
 		t.Fatal(err)
 	}
 	read, err := jsonfile.ReadRun[Result](path)
 	if err != nil || !reflect.DeepEqual(read, run) || len(read.Commit) < 40 || read.Date.IsZero() {
 		t.Errorf("%v: %+v, want %+v", err, read, run)
 	}
-	if run, err := newRun(t.Context(), ""); err != nil || run.Commit != "" || write("", run) != nil {
+	run.Commit = "1111" // at which the checkout is not any more
+	if err := write(t.Context(), path, &run); err != nil || run.Commit != "1111-dirty" {
+		t.Errorf("the checkout has changed: %q, %v", run.Commit, err)
+	}
+	if run, err := newRun(t.Context(), ""); err != nil || run.Commit != "" || write(t.Context(), "", &run) != nil {
 		t.Errorf("without a file: %+v, %v", run, err)
 	}
 }

@@ -7,8 +7,15 @@ import (
 	"strings"
 )
 
+// results are the files that runs write into the checkout. No program is made of them, so they change no commit: a run
+// goes on with the record of an earlier one, and the next one measures the same programs.
+const results = ":(top,exclude,glob)images/*.json*"
+
+// dirty marks the commit of a checkout that differs from it.
+const dirty = "-dirty"
+
 // Commit returns the hash of the checkout's commit, with "-dirty" if the checkout differs from it,
-// also by files that are neither in it nor ignored.
+// also by files that are neither in it nor ignored, but not by results.
 func Commit(ctx context.Context) (string, error) {
 	root, err := Checkout()
 	if err != nil {
@@ -17,17 +24,31 @@ func Commit(ctx context.Context) (string, error) {
 	return commitOf(ctx, root)
 }
 
+// CommitSince returns the commit of what was built since the checkout was at the commit begun: with "-dirty" if it is
+// not there any more.
+func CommitSince(ctx context.Context, begun string) (string, error) {
+	now, err := Commit(ctx)
+	return since(begun, now), err
+}
+
+func since(begun, now string) string {
+	if now == begun || strings.HasSuffix(begun, dirty) {
+		return begun
+	}
+	return begun + dirty
+}
+
 func commitOf(ctx context.Context, dir string) (string, error) {
 	hash, err := git(ctx, dir, "rev-parse", "HEAD")
 	if err != nil {
 		return "", err
 	}
-	changes, err := git(ctx, dir, "status", "--porcelain")
+	changes, err := git(ctx, dir, "status", "--porcelain", "--", ":/", results)
 	if err != nil {
 		return "", err
 	}
 	if changes != "" {
-		hash += "-dirty"
+		hash += dirty
 	}
 	return hash, nil
 }

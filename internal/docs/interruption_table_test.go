@@ -20,6 +20,11 @@ func TestInterruptionTable(t *testing.T) {
 		if o.Points == 0 {
 			t.Errorf("the record has no points of %q", o.Operation)
 		}
+		for _, commit := range o.Commits {
+			if !cleanCommit.MatchString(commit) {
+				t.Errorf("points of %q were cut at %q: want the hash of a commit without other changes", o.Operation, commit)
+			}
+		}
 	}
 	replaceTable(t, "templates/guides/soak.md", "interruptions", interruptionTable(operations))
 }

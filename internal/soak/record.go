@@ -90,6 +90,23 @@ func openRecord(ctx context.Context, path string) (*record, error) {
 	return r, nil
 }
 
+// errOtherCommit means that the points of a run would be those of two commits.
+var errOtherCommit = errors.New("the checkout has changed since the run began")
+
+// sameCommit returns an error if the checkout has changed: the provider is built of it each time that a scenario starts
+// again.
+func (r *record) sameCommit(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	now, err := build.CommitSince(ctx, r.commit)
+	if err == nil && now != r.commit {
+		err = fmt.Errorf("%w at commit %s, so %s would mix the points of two: run it again", errOtherCommit,
+			short(r.commit), r.path)
+	}
+	return err
+}
+
 func (r *record) read() error {
 	text, err := os.ReadFile(r.path)
 	if err == nil {

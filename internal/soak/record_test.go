@@ -213,6 +213,24 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
+// TestCheckoutChanges: a run whose checkout changes ends before it records points of another commit.
+func TestCheckoutChanges(t *testing.T) {
+	r, err := openRecord(t.Context(), filepath.Join(t.TempDir(), "cursor.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.sameCommit(t.Context()); err != nil {
+		t.Errorf("nothing has changed: %v", err)
+	}
+	r.commit = "1111"
+	if err := r.sameCommit(t.Context()); !errors.Is(err, errOtherCommit) {
+		t.Errorf("another commit is built: %v", err)
+	}
+	if err := (*record)(nil).sameCommit(t.Context()); err != nil {
+		t.Errorf("without a record: %v", err)
+	}
+}
+
 func TestNoRecord(t *testing.T) {
 	r, err := openRecord(t.Context(), "")
 	if err != nil || r != nil || r.load("x") != nil || r.save("x", &cursor{listed: true}) != nil {

@@ -96,7 +96,8 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, run, record, out, log) })
 }
 
-// runAll runs scenarios, and writes the results after each of them.
+// runAll runs scenarios, and writes the results after each of them. If the checkout changes meanwhile, they are of no
+// commit.
 func runAll(
 	ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, run jsonfile.Run[Result], points *record,
 	out, log io.Writer,
@@ -104,7 +105,7 @@ func runAll(
 	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n%s", len(chosen), o.Seed, points)
 	for _, s := range chosen {
 		run.Results = append(run.Results, runScenario(ctx, s, l, o, points, log)...)
-		if err := write(o.Out, run); err != nil {
+		if err := write(context.WithoutCancel(ctx), o.Out, &run); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -121,7 +121,7 @@ func TestResults(t *testing.T) {
 		results[i].conclude("all of them")
 	}
 	run := jsonfile.Run[Result]{Commit: "0123abc-dirty", Date: time.Unix(1767322800, 0).UTC(), Results: results}
-	if err := write(path, run); err != nil {
+	if err := write(t.Context(), path, &run); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)

@@ -75,6 +75,9 @@ func (s *sweep) begin(ctx context.Context) error {
 	if err := s.work.MakeFrom(ctx, s.config, io.Discard); err != nil {
 		return err
 	}
+	if err := s.env.record.sameCommit(ctx); err != nil { // of which the provider was built
+		return err
+	}
 	if s.added != "" {
 		if err := addTo(s.env.Dir, s.added); err != nil {
 			return err
