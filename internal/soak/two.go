@@ -84,7 +84,7 @@ func (d division) run(ctx context.Context, e *Env, name string, g jointGroup) ([
 	}
 	p.name = name
 	var results []Result
-	for _, o := range append([]jointOperation{{name: "create"}}, g.operations...) {
+	for _, o := range append([]jointOperation{{name: "create", every: true}}, g.operations...) {
 		limited, cancel := context.WithTimeoutCause(ctx, twoTime, fmt.Errorf("it did not end within %s", twoTime))
 		result, err := p.operate(limited, o)
 		cancel()
@@ -171,6 +171,7 @@ func (p *pair) all() fleet { return p.site.env.Lab.Machines() }
 type outcomes [2]struct {
 	how     applyOutcome
 	message string
+	changed int // resources
 	took    time.Duration
 }
 
@@ -190,7 +191,7 @@ func (p *pair) applyBoth(ctx context.Context, args [2][]string) (outcomes, error
 		group.Go(func() error {
 			begun := time.Now()
 			done, err := u.work.Apply(ctx, io.Discard, args[i]...)
-			out[i].how, out[i].took = outcomeOf(done, err), time.Since(begun)
+			out[i].how, out[i].changed, out[i].took = outcomeOf(done, err), len(done), time.Since(begun)
 			if err != nil {
 				out[i].message = errorsOf(err)
 			}
@@ -212,23 +213,26 @@ func (p *pair) copyState() error {
 	return os.WriteFile(filepath.Join(p.units[1].work.Dir, "terraform.tfstate"), text, 0o600)
 }
 
-// applyAgain applies one unit after the other, and reports whose plan is not empty then.
-func (p *pair) applyAgain(ctx context.Context) error {
-	for _, u := range p.units {
-		if _, err := u.work.Apply(ctx, p.site.env.Log); err != nil {
-			return fmt.Errorf("the %s unit's apply after it: %s", u.name, errorsOf(err))
+// applyAgain applies one unit after the other, and reports how many resources of each that changes, and whose plan is
+// not empty then.
+func (p *pair) applyAgain(ctx context.Context) (changed [2]int, err error) {
+	for i, u := range p.units {
+		done, err := u.work.Apply(ctx, p.site.env.Log)
+		changed[i] = len(done)
+		if err != nil {
+			return changed, fmt.Errorf("the %s unit's apply after it: %s", u.name, errorsOf(err))
 		}
 	}
 	for _, u := range p.units {
 		text, changes, err := u.work.Plan(ctx)
 		if err != nil {
-			return err
+			return changed, err
 		}
 		if changes {
-			return fmt.Errorf("the %s unit's plan is not empty:\n%s", u.name, text)
+			return changed, fmt.Errorf("the %s unit's plan is not empty:\n%s", u.name, text)
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 // during runs act with clients on the cluster, if there is one.

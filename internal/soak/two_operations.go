@@ -15,9 +15,59 @@ type jointOperation struct {
 	name    string
 	prepare func(ctx context.Context, p *pair) error // before the two applies; nil: none
 	args    func(p *pair) [2][]string                // arguments of the two applies; nil: none
-	// restarts is the minimum number of members that are restarted and of replicas that leave
-	// rotation. Fewer mean that nothing was tested.
+	// restarts is the minimum number of members that are restarted by the two applies. If there is one, a replica leaves
+	// rotation too. Fewer mean that nothing was tested.
 	restarts int
+	every    bool // it changes every member and replica; otherwise one of each that a unit has
+	members  bool // it changes members alone
+}
+
+// least returns how many resources of a unit with these numbers of members and replicas are changed at least.
+func (o jointOperation) least(members, replicas int) int {
+	if !o.every {
+		members, replicas = min(members, 1), min(replicas, 1)
+	}
+	if o.members {
+		return members
+	}
+	return members + replicas
+}
+
+// least returns for each unit how many resources the operation changes at least. The second of two copies may find
+// everything changed.
+func (p *pair) least(o jointOperation) (least [2]int) {
+	for i, u := range p.units {
+		members, _ := u.variables["members"].(layout)
+		replicas, _ := u.variables["replicas"].(layout)
+		least[i] = o.least(len(members), len(replicas))
+	}
+	return least
+}
+
+// unchanged returns what shows that the operation was not tested by both applies: none was applied, or fewer resources
+// were changed than the operation changes. A unit that was refused changes them by its next apply.
+func (p *pair) unchanged(o jointOperation, seen observation) []string {
+	var missing []string
+	least, won, changed := p.least(o), false, 0
+	for i, end := range seen.ends {
+		won = won || end.how == applied && least[i] > 0
+		changed += end.changed
+		own := end.changed
+		if end.how != applied {
+			own += seen.later[i]
+		}
+		if !p.division.copy && own < least[i] {
+			missing = append(missing, fmt.Sprintf("the %s unit has changed %d resources, not %d", p.units[i].name, own,
+				least[i]))
+		}
+	}
+	if p.division.copy && changed < least[0] {
+		missing = append(missing, fmt.Sprintf("both applies have changed %d resources, not %d", changed, least[0]))
+	}
+	if !won {
+		missing = append(missing, "neither apply was completed")
+	}
+	return missing
 }
 
 // jointGroup is a sequence of operations on one cluster.
@@ -36,7 +86,7 @@ var (
 
 var jointGroups = []jointGroup{
 	{name: "change, replace", from: newest, operations: []jointOperation{
-		{name: "change of flags", restarts: 3, prepare: func(_ context.Context, p *pair) error {
+		{name: "change of flags", restarts: 3, every: true, prepare: func(_ context.Context, p *pair) error {
 			p.assign(map[string]any{
 				"etcd_extra_args":      map[string]string{"max-txn-ops": "129"},
 				"apiserver_extra_args": map[string]string{"v": "3"},
@@ -50,12 +100,12 @@ var jointGroups = []jointGroup{
 		{name: "scale down to three", prepare: resizing(3)},
 	}},
 	{name: "rotation", from: newest, operations: []jointOperation{
-		{name: "stage 1", prepare: staging(1)},
-		{name: "stage 2", prepare: staging(2)},
-		{name: "stage 3", prepare: staging(3)},
+		{name: "stage 1", every: true, prepare: staging(1)},
+		{name: "stage 2", every: true, prepare: staging(2)},
+		{name: "stage 3", every: true, prepare: staging(3)},
 	}},
 	{name: "upgrade", from: before, builds: []string{before.Etcd, after.Etcd}, operations: []jointOperation{
-		{name: "etcd by a patch", restarts: 3, prepare: func(_ context.Context, p *pair) error {
+		{name: "etcd by a patch", restarts: 3, every: true, members: true, prepare: func(_ context.Context, p *pair) error {
 			variables, err := after.Variables()
 			p.assign(variables)
 			return err
@@ -139,7 +189,7 @@ func (p *pair) operate(ctx context.Context, o jointOperation) (Result, error) {
 	if err := p.observe(ctx, begun, &seen); err != nil {
 		return result, err
 	}
-	seen.after = p.applyAgain(ctx)
+	seen.later, seen.after = p.applyAgain(ctx)
 	p.evaluate(&result, o, seen)
 	return result, seen.after
 }
@@ -151,7 +201,8 @@ type observation struct {
 	restarts []restart
 	rotation [][]string
 	alive    error
-	after    error // of the applies that follow
+	later    [2]int // resources that the applies which follow have changed
+	after    error  // of these applies
 }
 
 // observe reads from the machines what happened since a point in time.
@@ -174,8 +225,8 @@ func (p *pair) observe(ctx context.Context, begun time.Time, seen *observation) 
 	return err
 }
 
-// evaluate counts what must hold: the outcome of both applies, one cluster, restarts and drains
-// one at a time, no lost writes, and a following apply that converges.
+// evaluate counts what must hold: the outcome of both applies, at least one of which is completed, one cluster,
+// restarts and drains one at a time, no lost writes, and a following apply that converges.
 func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 	var failures []string
 	check := func(right bool, failure string) {
@@ -186,9 +237,12 @@ func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 	}
 	var ends []string
 	for i, end := range seen.ends {
-		ends = append(ends, fmt.Sprintf("%s after %.0f s", end.how, end.took.Seconds()))
+		ends = append(ends, fmt.Sprintf("%s after %.0f s and %d changes", end.how, end.took.Seconds(),
+			end.changed))
 		check(end.how != failing, fmt.Sprintf("the %s apply %s in the middle: %s", p.units[i].name, end.how, end.message))
 	}
+	unchanged := p.unchanged(o, seen)
+	check(len(unchanged) == 0, "the operation was not tested: "+strings.Join(unchanged, ", "))
 	check(seen.alive == nil, fmt.Sprint(seen.alive))
 	overlapping := overlaps(seen.restarts)
 	check(len(overlapping) == 0, "members restarted at once: "+strings.Join(overlapping, "; "))
