@@ -128,7 +128,7 @@ func (c *careless) begin(ctx context.Context) error {
 	return c.write(ctx)
 }
 
-func (c *careless) machines() fleet { return c.env.Lab.Machines() }
+func (c *careless) machines() fleet { return c.env.controlPlane(6) }
 
 // write starts clients of the API, if there is one, and a writer for etcd.
 func (c *careless) write(ctx context.Context) error {

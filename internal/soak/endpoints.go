@@ -90,7 +90,7 @@ func (k endpointKind) newSite(ctx context.Context, e *Env) (*endpointSite, error
 
 // resize scales to the first n machines, and waits until clients reach all of them.
 func (s *endpointSite) resize(ctx context.Context, n int) error {
-	if err := s.set(ctx, "machines", s.work.Machines(n)); err != nil {
+	if err := s.set(ctx, "machines", s.env.controlPlane(n).variable()); err != nil {
 		return err
 	}
 	return s.kind.reached(ctx, s.around, s.around.machines[:n])

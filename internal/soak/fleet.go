@@ -14,6 +14,32 @@ import (
 // fleet is a set of machines that are observed without the provider.
 type fleet []*lab.Machine
 
+// controlPlane returns the first n machines for control planes, whatever else earlier scenarios have added to the lab
+// before some of them.
+func (f fleet) controlPlane(n int) fleet {
+	var all fleet
+	for i := range n {
+		for _, m := range f {
+			if m.Name == fmt.Sprintf("cp%d", i+1) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// controlPlane returns the first n machines of the lab that are for control planes.
+func (e *Env) controlPlane(n int) fleet { return fleet(e.Lab.Machines()).controlPlane(n) }
+
+// variable returns the addresses by name, as the value of the variable "machines".
+func (f fleet) variable() map[string]string {
+	all := map[string]string{}
+	for _, m := range f {
+		all[m.Name] = m.Address.String()
+	}
+	return all
+}
+
 // each runs a script on all machines in parallel and returns the output of each.
 func (f fleet) each(ctx context.Context, script string) (map[string]string, error) {
 	var mu sync.Mutex

@@ -28,7 +28,7 @@ func cutVolume(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &movingVolume{file: filepath.Join(e.Dir, "volume.img"), machines: fleet(e.Lab.Machines())[2:4]}
+	v := &movingVolume{file: filepath.Join(e.Dir, "volume.img"), machines: e.controlPlane(4)[2:]}
 	defer v.remove()
 	own := *e
 	own.Dir = filepath.Join(e.Dir, "members")

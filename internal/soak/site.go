@@ -61,7 +61,7 @@ func openSite(ctx context.Context, e *Env, variables map[string]any) (*site, err
 
 // resize scales it to the first n machines.
 func (s *site) resize(ctx context.Context, n int) error {
-	return s.set(ctx, "machines", s.work.Machines(n))
+	return s.set(ctx, "machines", s.env.controlPlane(n).variable())
 }
 
 // set changes a variable of the example and applies.

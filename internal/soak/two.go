@@ -140,9 +140,10 @@ func (p *pair) assign(variables map[string]any) {
 // resize divides the first n machines between the units.
 func (p *pair) resize(n int) error {
 	p.machines = n
-	addresses := p.base.work.Machines(n)
+	machines := p.all()[:n]
+	addresses := machines.variable()
 	var names []string
-	for _, m := range p.all()[:n] {
+	for _, m := range machines {
 		names = append(names, m.Name)
 	}
 	members, replicas := p.division.owns(names)
@@ -165,7 +166,7 @@ func placed(names []string, addresses map[string]string) layout {
 	return l
 }
 
-func (p *pair) all() fleet { return p.site.env.Lab.Machines() }
+func (p *pair) all() fleet { return p.site.env.controlPlane(5) }
 
 // outcomes contains how each of the two applies ended.
 type outcomes [2]struct {
