@@ -1,6 +1,11 @@
 # Prints every file on a machine that contains a private key, except the machine's own keys,
-# which existed before: its permissions, its name, and its content in base64.
-find / /run -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh \
+# which existed before: its permissions, its name, and its content in base64. Mounted volumes of
+# members are searched too.
+volumes=$(while read -r _ place _; do
+  [ -z "$(find "$place" -maxdepth 1 -name '*kube-etcd-member.json*' 2>/dev/null)" ] || echo "$place"
+done </proc/mounts)
+# shellcheck disable=SC2086 # a mount point of a member has no space
+find / /run $volumes -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh \
   -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) \
   -prune -o -type f -size -512k -print0 |
   xargs -0 grep -lsE 'PRIVATE KEY-----|client-key-data:|secret: ' | sort -u |

@@ -47,22 +47,32 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// TestKeysScript runs the end of the script, for a directory instead of a whole machine.
+// TestKeysScript runs the script for a directory and the volume of a member, instead of a whole machine.
 func TestKeysScript(t *testing.T) {
-	dir := t.TempDir()
+	dir, volume, mounts := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "mounts")
+	for path, text := range map[string]string{
+		filepath.Join(volume, "kube-etcd-member.json"): "{}\n",
+		filepath.Join(volume, "archive.key"):           plantedKeys(t)[0].pem,
+		mounts:                                         "/dev/sdb " + volume + " ext4 rw 0 0\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, text := range map[string]string{"ca.key": plantedKeys(t)[0].pem, "ca.crt": "public\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o640); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, rest, _ := strings.Cut(KeysScript, "-prune -o ")
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", "find "+dir+" "+rest).Output()
+	script := strings.NewReplacer("find / /run ", "find "+dir+" ", "/proc/mounts", mounts).Replace(KeysScript)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	files, err := ParseKeys(string(out))
-	if err != nil || len(files) != 1 || files[0].Path != filepath.Join(dir, "ca.key") || files[0].Mode != 0o640 ||
-		!files[0].Exposed() {
+	slices.SortFunc(files, func(a, b KeyFile) int { return strings.Compare(filepath.Base(b.Path), filepath.Base(a.Path)) })
+	if err != nil || len(files) != 2 || files[0].Path != filepath.Join(dir, "ca.key") || files[0].Mode != 0o640 ||
+		!files[0].Exposed() || files[1].Path != filepath.Join(volume, "archive.key") {
 		t.Errorf("the script prints %q, %v", out, err)
 	}
 }

@@ -103,6 +103,23 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// mountedVolume returns a directory that is the mounted volume of a member, and a list of mounts with it.
+func mountedVolume(t *testing.T) (volume, mounts string) {
+	t.Helper()
+	volume, other, mounts := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "mounts")
+	list := fmt.Sprintf("tmpfs %s tmpfs rw 0 0\n/dev/sdb %s ext4 rw 0 0\nnone /absent none rw 0 0\n", other, volume)
+	for path, text := range map[string]string{
+		filepath.Join(volume, "kube-etcd-member.json"): "{}\n",
+		filepath.Join(other, "other.json"):             "{}\n",
+		mounts:                                         list,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return volume, mounts
+}
+
 // TestLeftoversScript runs the script for a directory instead of those of a machine.
 func TestLeftoversScript(t *testing.T) {
 	dir := t.TempDir()
@@ -114,17 +131,22 @@ func TestLeftoversScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	elsewhere := strings.NewReplacer("/etc /opt /usr/local /var/lib /root /run", dir, "/etc/etcd", dir,
-		"/etc/kubernetes", dir)
+	volume, mounts := mountedVolume(t)
+	if err := os.WriteFile(filepath.Join(volume, ".kube-etcd-member.json.kube-1-ab"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := strings.NewReplacer("/proc/mounts", mounts, "/etc /opt /usr/local /var/lib /root /run", dir,
+		"/etc/etcd", dir, "/etc/kubernetes", dir)
 	script := elsewhere.Replace(leftoversScript)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := strings.Fields(strings.ReplaceAll(string(out), dir+"/", ""))
+	listed := strings.Fields(strings.NewReplacer(dir+"/", "", volume+"/", "volume ").Replace(string(out)))
 	slices.Sort(listed)
 	want := []string{
-		".ca.key.kube-12-0123456789abcdef", ".etcd.yaml.kube", ".kube-apiserver.started", "etcd.before", "replica.paused",
+		".ca.key.kube-12-0123456789abcdef", ".etcd.yaml.kube", ".kube-apiserver.started",
+		".kube-etcd-member.json.kube-1-ab", "etcd.before", "replica.paused", "volume",
 	}
 	if got := slices.Compact(listed); !slices.Equal(got, want) {
 		t.Errorf("the script prints %q, want %q", got, want)
@@ -218,7 +240,8 @@ func TestFilesScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := strings.Replace(filesScript, "/etc/etcd ", dir+" ", 1)
+	_, mounts := mountedVolume(t)
+	script := strings.NewReplacer("/etc/etcd ", dir+" ", "/proc/mounts", mounts).Replace(filesScript)
 	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +254,9 @@ func TestFilesScript(t *testing.T) {
 		}
 		sizes[filepath.Base(file.path)] = len(file.text)
 	}
-	if sizes["member.json"] != 3 || sizes["empty"] != 0 || len(sizes) < 2 {
+	_, other := sizes["other.json"]
+	if sizes["member.json"] != 3 || sizes["kube-etcd-member.json"] != 3 || sizes["empty"] != 0 || len(sizes) < 3 ||
+		other {
 		t.Errorf("the script prints %q", out)
 	}
 	line := fmt.Sprintf("600 3 /etc/x %s\n", base64.StdEncoding.EncodeToString([]byte("{}\n")))

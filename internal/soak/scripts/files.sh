@@ -1,7 +1,15 @@
-# Prints every file that the provider writes to a machine: its permissions, its size and its
-# path, and the content of small ones in base64.
-find /etc/etcd /etc/kubernetes /etc/haproxy/kube /etc/kube-endpoint-* /opt/kube /etc/systemd/system -xdev -type f \
-  -printf '%m %s %p\n' 2>/dev/null |
+# Prints the files that the provider writes to a machine, but for what is part of etcd's data: its permissions, its
+# size and its path, and the content of small ones in base64.
+volumes=$(while read -r _ place _; do
+  [ -z "$(find "$place" -maxdepth 1 -name '*kube-etcd-member.json*' 2>/dev/null)" ] || echo "$place"
+done </proc/mounts)
+{
+  find /etc/etcd /etc/kubernetes /etc/haproxy/kube /etc/keepalived /etc/kube-endpoint-* /opt/kube \
+    /etc/systemd/system -xdev -type f -printf '%m %s %p\n'
+  for place in $volumes; do
+    find "$place" -maxdepth 1 -type f -printf '%m %s %p\n'
+  done
+} 2>/dev/null |
   while read -r mode size file; do
     content=-
     case $file in
