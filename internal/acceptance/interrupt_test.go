@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,8 +78,9 @@ func cutWhen(t *testing.T, w *workspace.Workspace, when func(line string) bool, 
 			done = true
 		}
 	}
-	if err := cmd.Wait(); err == nil {
-		t.Fatalf("the apply was not cut off (cut: %v)", done)
+	if err := cmd.Wait(); !done || err == nil || lines.Err() != nil {
+		t.Fatalf("the apply ended by itself, or not all of its output was read (cut: %v): %v", done,
+			errors.Join(err, lines.Err()))
 	}
 }
 
@@ -109,10 +111,13 @@ func killProvider(t *testing.T, w *workspace.Workspace, _ *os.Process) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		switch err := syscall.Kill(pid, syscall.SIGKILL); {
+		case errors.Is(err, syscall.ESRCH): // it has ended meanwhile
+		case err != nil:
 			t.Fatal(err)
+		default:
+			killed++
 		}
-		killed++
 	}
 	if killed == 0 {
 		t.Fatalf("no process runs %s", program)
