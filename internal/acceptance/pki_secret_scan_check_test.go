@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,6 +49,29 @@ func TestSecretScan(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(observed)); !slices.Equal(got, want) {
 		t.Errorf("the planted key was found in %q, want %q", got, want)
+	}
+}
+
+// TestSecretScanOfLaterCommands: the command line is sampled of a process that executes something else later, the same
+// program too.
+func TestSecretScanOfLaterCommands(t *testing.T) {
+	h := newSecretScan(t, &workspace.Workspace{Dir: t.TempDir()})
+	for later, line := range map[string]string{
+		"sh -c ': kube-same-program; sleep 2; :'": "sh\x00-c\x00: kube-same-program; sleep 2; :\x00",
+		"sleep 2.0625": "sleep\x002.0625\x00",
+	} {
+		command := exec.CommandContext(t.Context(), "sh", "-c", "sleep 0.5; exec "+later)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "a later command line was not sampled", func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.commands[line]
+		})
+		if err := command.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

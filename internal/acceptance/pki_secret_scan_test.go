@@ -65,10 +65,10 @@ func (h *secretScan) stop() {
 func (h *secretScan) sample() {
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
-	samples, modified := map[string]int{}, map[string]time.Time{}
-	for {
+	samples, modified := map[program]int{}, map[string]time.Time{}
+	for n := 0; ; n++ {
 		h.mu.Lock()
-		h.sampleCommands(samples)
+		h.sampleCommands(samples, n%everyRounds == 0)
 		h.sampleStates(modified)
 		h.mu.Unlock()
 		select {
@@ -79,31 +79,39 @@ func (h *secretScan) sample() {
 	}
 }
 
-// samplesPerProcess is more than one, because a newly forked process still has its parent's
-// command line.
-const samplesPerProcess = 5
+// A new program in a process is sampled more than once, because a newly forked process still has its parent's command
+// line. Each process is sampled on at a lower rate: it may execute the same program with other arguments.
+const (
+	samplesPerProgram = 5
+	everyRounds       = 10 // every process is sampled in each tenth round
+)
 
-func (h *secretScan) sampleCommands(samples map[string]int) {
+// program is what a process executes.
+type program struct{ pid, executable string }
+
+func (h *secretScan) sampleCommands(samples map[program]int, every bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
 	}
-	there := map[string]bool{}
+	there := map[program]bool{}
 	for _, entry := range entries {
 		pid := entry.Name()
 		if _, err := strconv.Atoi(pid); err != nil {
 			continue
 		}
-		there[pid] = true
-		if samples[pid] == samplesPerProcess {
+		executable, _ := os.Readlink(filepath.Join("/proc", pid, "exe")) // "" for a thread of the kernel
+		p := program{pid, executable}
+		there[p] = true
+		if samples[p] == samplesPerProgram && !every {
 			continue
 		}
-		samples[pid]++
+		samples[p] = min(samples[p]+1, samplesPerProgram)
 		if line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); err == nil { // otherwise it has ended
 			h.commands[string(line)] = true
 		}
 	}
-	maps.DeleteFunc(samples, func(pid string, _ int) bool { return !there[pid] })
+	maps.DeleteFunc(samples, func(p program, _ int) bool { return !there[p] })
 }
 
 func (h *secretScan) sampleStates(modified map[string]time.Time) {
