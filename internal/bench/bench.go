@@ -149,6 +149,9 @@ func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", p.name, err)
 		}
+		if failed != nil && len(b.run.Results) == 0 { // the file of an earlier run stays
+			return failed
+		}
 		if err := errors.Join(failed, write(context.WithoutCancel(ctx), os.Getenv("BENCH_OUT"), &b.run)); err != nil {
 			fmt.Fprint(out, Table(b.run.Results))
 			return err

@@ -1,6 +1,7 @@
 package jsonfile
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -42,5 +43,44 @@ func TestOlderRun(t *testing.T) {
 	}
 	if _, err := ReadRun[result](path); err == nil {
 		t.Error("no JSON is read")
+	}
+}
+
+// TestWriteIsWhole: a file that cannot be written stays, and nothing else is left next to it.
+func TestWriteIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.json")
+	for _, v := range []any{result{"a"}, make(chan int)} {
+		if err := Write(path, v, 0o640); (err == nil) != (v == any(result{"a"})) {
+			t.Errorf("%T: %v", v, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o640 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := Write(path, result{"longer than before"}, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(reader); err != nil || string(text) != "{\n  \"Name\": \"a\"\n}\n" {
+		t.Errorf("whoever reads meanwhile reads %q, %v", text, err)
+	}
+	if err := Write(link, result{"by the link"}, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "{\n  \"Name\": \"by the link\"\n}\n" {
+		t.Errorf("the link was replaced: %q, %v", text, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("there are %v, %v", entries, err)
 	}
 }

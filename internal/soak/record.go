@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/filelock"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
@@ -88,6 +89,27 @@ func openRecord(ctx context.Context, path string) (*record, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// errRecordInUse means that two runs would overwrite each other's points.
+var errRecordInUse = errors.New("another run records its points there: give each run a file of its own")
+
+// lockRecord keeps other runs from the file at path until unlock, or the end of the process. "" means none.
+func lockRecord(ctx context.Context, path string) (unlock func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	file, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock the recorded points: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := filelock.Lock(ctx, file, func() { cancel(errRecordInUse) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the recorded points in %s: %w", path, cmp.Or(context.Cause(ctx), err)),
+			file.Close())
+	}
+	return func() { _ = file.Close() }, nil
 }
 
 // errOtherCommit means that the points of a run would be those of two commits.
@@ -213,8 +235,5 @@ func (r *record) save(track string, c *cursor) error {
 		all = append(all, saved)
 	}
 	r.Tracks[track] = all
-	if err := jsonfile.Write(r.path+".new", r, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(r.path+".new", r.path)
+	return jsonfile.Write(r.path, r, 0o644)
 }

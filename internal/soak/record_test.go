@@ -231,6 +231,26 @@ func TestCheckoutChanges(t *testing.T) {
 	}
 }
 
+// TestRecordInUse: two runs do not record into one file.
+func TestRecordInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	unlock, err := lockRecord(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockRecord(t.Context(), path); !errors.Is(err, errRecordInUse) {
+		t.Errorf("another run: %v", err)
+	}
+	unlock()
+	for _, path := range []string{path, ""} {
+		unlock, err := lockRecord(t.Context(), path)
+		if err != nil {
+			t.Fatalf("%q after the run: %v", path, err)
+		}
+		unlock()
+	}
+}
+
 func TestNoRecord(t *testing.T) {
 	r, err := openRecord(t.Context(), "")
 	if err != nil || r != nil || r.load("x") != nil || r.save("x", &cursor{listed: true}) != nil {

@@ -88,6 +88,11 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err
 	}
+	unlock, err := lockRecord(ctx, o.Cursor)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	record, err := openRecord(ctx, o.Cursor)
 	if err != nil {
 		return err
@@ -97,14 +102,17 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 }
 
 // runAll runs scenarios, and writes the results after each of them. If the checkout changes meanwhile, they are of no
-// commit.
+// commit. A run that is cancelled before it has any leaves the file of an earlier one.
 func runAll(
 	ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, run jsonfile.Run[Result], points *record,
 	out, log io.Writer,
 ) error {
 	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n%s", len(chosen), o.Seed, points)
-	for _, s := range chosen {
+	for i, s := range chosen {
 		run.Results = append(run.Results, runScenario(ctx, s, l, o, points, log)...)
+		if i == 0 && ctx.Err() != nil {
+			break
+		}
 		if err := write(context.WithoutCancel(ctx), o.Out, &run); err != nil {
 			return err
 		}

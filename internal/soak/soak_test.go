@@ -1,8 +1,10 @@
 package soak
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
@@ -137,6 +140,36 @@ func TestResults(t *testing.T) {
 	} {
 		if !strings.Contains(string(text), key) {
 			t.Errorf("the JSON has no %s:\n%s", key, text)
+		}
+	}
+}
+
+// TestCancelledAtOnce: a run that is cancelled in its first scenario leaves the results of an earlier one.
+func TestCancelledAtOnce(t *testing.T) {
+	t.Setenv("KUBE_LAB_CACHE", t.TempDir())
+	path := filepath.Join(t.TempDir(), "soak.json")
+	for _, names := range [][]string{{"cancelled"}, {"passes", "cancelled"}} {
+		if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var chosen []Scenario
+		for _, name := range names {
+			chosen = append(chosen, Scenario{Name: name, Run: func(context.Context, *Env) ([]Result, error) {
+				if name == "cancelled" {
+					cancel()
+				}
+				return []Result{{Name: name, Tried: 1, Passed: 1}}, nil
+			}})
+		}
+		o := Options{Name: "none", Out: path}
+		if err := runAll(ctx, chosen, &lab.Lab{}, o, jsonfile.Run[Result]{}, nil, io.Discard, io.Discard); err != nil {
+			t.Error(err)
+		}
+		run, err := jsonfile.ReadRun[Result](path)
+		if err != nil || (len(run.Results) > 0) != (len(names) > 1) {
+			t.Errorf("%q: the file has %+v, %v", names, run.Results, err)
 		}
 	}
 }
