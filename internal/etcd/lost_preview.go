@@ -33,7 +33,7 @@ func (c *Clusters) PreviewLost(ctx context.Context, s Spec) string {
 	cl := planned.of(s)
 	cl.leaderless = c.named(s.Bundle.ClusterID).leaderless
 	o := cl.observeCluster(ctx, s)
-	if cl.serves(ctx, o) != "" {
+	if who, _ := cl.serves(ctx, o); who != "" {
 		return ""
 	}
 	survivors := cl.positions(ctx, s, o)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -79,8 +80,9 @@ func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[
 func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, resumed bool) restoreDecision {
 	in := restoreInput{
 		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, Machines: s.sorted(),
-		Serves: cl.serves(ctx, s), Unasked: cl.unasked(ctx, s), Abandoned: one.Abandoned, Resumed: resumed,
+		Unasked: cl.unasked(ctx, s), Abandoned: one.Abandoned, Resumed: resumed,
 	}
+	in.Serves, in.Served = cl.serves(ctx, s)
 	d := decideRestore(in)
 	if d.Case == restoreRun {
 		d = decideRestore(cl.askSurvivors(ctx, one, s, in))
@@ -112,21 +114,24 @@ func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, r
 
 // serves describes who serves the cluster; "" if nobody does. A member whose answer this
 // process cannot read, for example because it trusts other certificates, is asked on its
-// machine, without TLS.
-func (cl *cluster) serves(ctx context.Context, s observation) string {
+// machine, without TLS. id is the etcd cluster that is served; 0 if that is not known.
+func (cl *cluster) serves(ctx context.Context, s observation) (who string, id uint64) {
 	if s.answered {
 		if m, known := s.view.Member(s.view.Leader); known {
-			return "its leader is " + m.Label()
+			return "its leader is " + m.Label(), s.view.ClusterID
 		}
-		return "its members answer"
+		return "its members answer", s.view.ClusterID
 	}
 	known := cl.machines()
 	for _, m := range s.sorted() {
 		if m.Reached() && m.Running() && machine.Serves(ctx, cl.machine(known[m.Address].host)) {
-			return "the member on " + m.Label() + " reports on its machine that it serves with a quorum"
+			if m.Record != nil {
+				id = membership.ParseID(m.Record.EtcdCluster)
+			}
+			return "the member on " + m.Label() + " reports on its machine that it serves with a quorum", id
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // resumeAll starts the members that have data and are stopped, on all machines, and gives

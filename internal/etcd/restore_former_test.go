@@ -2,11 +2,15 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -82,23 +86,132 @@ func TestFormerClusterComesBack(t *testing.T) {
 	if _, err := f.coordinator().Update(f.context(), s); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range together(t, f.specs, func(s Spec) error {
+	f.comeBack("cp1", "cp2")
+	want := " on " + f.address("cp1") + ", " + f.address("cp2") + " is the former one, which the restore one has given up"
+	if _, err := f.coordinator().Update(f.context(), s); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("when they are back: %v, want %q", err, want)
+	}
+}
+
+// comeBack starts machines that were lost, whose members have a quorum.
+func (f *lostFleet) comeBack(names ...string) {
+	f.t.Helper()
+	for _, err := range together(f.t, f.specs, func(s Spec) error {
 		m := f.machines[s.Host.Address()]
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.lost = false
 		return m.start()
-	}, "cp1", "cp2") {
+	}, names...) {
 		if err != nil {
-			t.Fatal(err)
+			f.t.Fatal(err)
 		}
 	}
-	f.on("cp1", func(ctx context.Context, c *clientv3.Client) error { // they have a quorum
+	f.on(names[0], func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.Get(ctx, "/registry/pods/a")
 		return err
 	})
-	want := " on " + f.address("cp1") + ", " + f.address("cp2") + " is the former one, which the restore one has given up"
-	if _, err := f.coordinator().Update(f.context(), s); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("when they are back: %v, want %q", err, want)
+}
+
+// unstarted is a machine as a process sees it that ends when it has put restored data in place.
+type unstarted struct{ *testMachine }
+
+func (m unstarted) Change(ctx context.Context, c host.Change, a machine.Action) (host.Applied, error) {
+	out, err := m.testMachine.Change(ctx, c, a)
+	if a.Verb == machine.PlaceRestored {
+		return out, errors.Join(err, errDied)
 	}
+	return out, err
+}
+
+// newFormerFleet returns a cluster of cp1, which a restore on cp2 has given up. The process has ended before it started
+// the restored data, and cp1 serves again.
+func newFormerFleet(t *testing.T) *lostFleet {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(components(), "etcd-v"+newRelease, "etcdutl")); err != nil {
+		testrun.Missing(t, "etcd ", newRelease, " is not built: ", err)
+	}
+	f := &lostFleet{
+		fleet: newSmallFleet(t), snapshot: "/root/good.db", stopped: map[string]int{}, down: map[string]bool{},
+	}
+	f.specs = f.fleet.specs("cp1", "cp2")
+	f.create(f.specs, "cp1")
+	f.put("/registry/pods/a", "saved")
+	f.save("cp1")
+	f.put("/registry/pods/a", "later")
+	saved, err := os.ReadFile(f.machine("cp1").at(f.snapshot))
+	to := f.machine("cp2").at(f.snapshot)
+	library := filepath.Dir(f.machine("cp2").at(layout.DefaultDataDir))
+	if err = errors.Join(err, os.MkdirAll(library, 0o700), os.MkdirAll(filepath.Dir(to), 0o700),
+		os.WriteFile(to, saved, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f.kill("cp1", true)
+	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
+	s := f.specs["cp2"]
+	s.Abandoned = host.AbandonedAt(f.address("cp1"))
+	dying := f.coordinator()
+	dying.machine = func(h *host.Host) machine.Machine { return unstarted{f.machines[h.Address()]} }
+	if _, err := dying.Create(f.context(), s); !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+	f.comeBack("cp1")
+	return f
+}
+
+// holds checks what a member serves.
+func (f *lostFleet) holds(name, value string) {
+	f.t.Helper()
+	f.on(name, func(ctx context.Context, c *clientv3.Client) error {
+		got, err := c.Get(ctx, "/registry/pods/a")
+		if err == nil && (len(got.Kvs) != 1 || string(got.Kvs[0].Value) != value) {
+			f.t.Errorf("%s serves %v, want %s", name, got.Kvs, value)
+		}
+		return err
+	})
+}
+
+// TestFormerClusterBeforeStart: what a restore has given up comes back with a quorum, after the restored data was put
+// in place and before it is started. It is not started while the former cluster serves, and no member of that one is
+// taken for one of the restored cluster.
+func TestFormerClusterBeforeStart(t *testing.T) {
+	t.Parallel()
+	f := newFormerFleet(t)
+	const want = "another etcd cluster serves"
+	for _, name := range []string{"cp1", "cp2"} {
+		if _, err := f.coordinator().Update(f.context(), f.specs[name]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if plan, err := f.coordinator().PreviewRestore(f.context(), f.specs["cp2"]); err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("the plan is %s, %v", plan, err)
+	}
+	if f.machine("cp2").running() || f.record("cp1").Restored != "" {
+		t.Fatalf("cp2 runs: %t, cp1 records %+v", f.machine("cp2").running(), f.record("cp1"))
+	}
+
+	// The former cluster is stopped, as the error says: the restore goes on.
+	f.kill("cp1", false)
+	f.clusters = f.coordinator()
+	for _, name := range []string{"cp2", "cp1"} {
+		if _, err := f.clusters.Update(f.context(), f.specs[name]); err != nil {
+			t.Fatalf("continue %s: %v", name, err)
+		}
+		f.holds(name, "saved")
+	}
+	f.wantRoster(f.specs["cp1"], "cp1 cp2")
+}
+
+// TestFormerClusterStays: without the restore, the machine of the restored data joins the former cluster.
+func TestFormerClusterStays(t *testing.T) {
+	t.Parallel()
+	f := newFormerFleet(t)
+	f.request(machine.Restore{})
+	f.clusters = f.coordinator()
+	if _, err := f.clusters.Update(f.context(), f.specs["cp2"]); err != nil {
+		t.Fatal(err)
+	}
+	f.wantRoster(f.specs["cp1"], "cp1 cp2")
+	f.holds("cp2", "later")
 }

@@ -16,7 +16,7 @@ import (
 
 // PreviewRestore describes what the restore of s would do, for a plan: where the data comes
 // from, how old it is, and what is known of the data that it replaces. "" means that it was
-// done before. It returns an error if an apply would be refused because the cluster serves.
+// done before. It returns an error if an apply would be refused because the cluster, or a former one, serves.
 // It changes nothing, starts no member to see whether it serves, and notes nothing but who has no leader.
 func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	planned := &Clusters{pace: c.pace, machine: c.machine, clusters: map[string]*cluster{}}
@@ -25,9 +25,13 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	o := cl.observeCluster(ctx, s)
 	in := restoreInput{
 		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, Machines: o.sorted(),
-		Serves: cl.serves(ctx, o), Unasked: cl.unasked(ctx, o), Abandoned: s.Abandoned, Resumed: true,
+		Unasked: cl.unasked(ctx, o), Abandoned: s.Abandoned, Resumed: true,
 	}
-	if _, begun := begunRestore(in); begun {
+	in.Serves, in.Served = cl.serves(ctx, o)
+	if d, begun := begunRestore(in); begun {
+		if d.Case == restoreRefuse && in.Serves != "" {
+			return "", refusal(notRestored, s, nil, d.Reason, problem.Nothing, d.Next)
+		}
 		return "", nil
 	}
 	in = cl.askSurvivors(ctx, s, o, in)

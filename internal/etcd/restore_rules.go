@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -42,6 +43,7 @@ type restoreInput struct {
 	Cluster   string             // the bundle's cluster ID
 	Machines  []machine.Observed // all that belong or have belonged to the cluster
 	Serves    string             // who serves: a member list backed by a quorum, or its own health check; "": none
+	Served    uint64             // its etcd cluster, by its member list or the record of that machine; 0: not known
 	Unasked   string             // whose sshd forbids to ask the running members whether they serve; "": nobody's
 	Abandoned host.Abandoned
 	Resumed   bool // members with data were started, and had time to answer
@@ -53,8 +55,10 @@ type restoreInput struct {
 // Safety argument: a cluster that serves is never restored over, and one that may serve is
 // not either: every machine was reached, or the user has declared it lost. A restored
 // cluster has a new identity, so a machine that comes back later belongs to another
-// cluster, and its data is archived. That a restore was done is in the record of every
-// member, so the same configuration does nothing again, and a machine that joins later
+// cluster, and its data is archived. A restore that was begun goes on only while nobody but
+// what it has made serves: machines that it has given up may be back, with a quorum of the
+// former cluster, and clients would write to two. That a restore was done is in the record of
+// every member, so the same configuration does nothing again, and a machine that joins later
 // joins as always.
 func decideRestore(in restoreInput) restoreDecision {
 	if d, known := begunRestore(in); known {
@@ -69,10 +73,7 @@ func decideRestore(in restoreInput) restoreDecision {
 		}
 	}
 	if in.Unasked != "" {
-		return restoreDecision{
-			Reason: "whether the cluster serves cannot be asked on " + in.Unasked + ": " + host.ErrForwarding.Error(),
-			Next:   allowForwarding(in.Unasked),
-		}
+		return refuseUnasked(in)
 	}
 	if different := machine.DifferentClusters(in.Machines); different != "" {
 		return restoreDecision{Reason: different, Next: differentClustersNext}
@@ -116,6 +117,14 @@ func decideRestore(in restoreInput) restoreDecision {
 	return restoreDecision{Case: restoreRun}
 }
 
+// refuseUnasked refuses a restore while a running member may serve.
+func refuseUnasked(in restoreInput) restoreDecision {
+	return restoreDecision{
+		Reason: "whether the cluster serves cannot be asked on " + in.Unasked + ": " + host.ErrForwarding.Error(),
+		Next:   allowForwarding(in.Unasked),
+	}
+}
+
 // begunRestore decides by the records of the machines; known is false if none has begun
 // this restore.
 func begunRestore(in restoreInput) (d restoreDecision, known bool) {
@@ -125,14 +134,62 @@ func begunRestore(in restoreInput) (d restoreDecision, known bool) {
 		}
 		switch in.ID {
 		case m.Record.Restored:
-			return restoreDecision{Case: restoreDone}, true
+			return decideDone(in), true
 		case m.Record.Restoring:
 			if m.Data && m.Record.ID() != 0 { // a member that was retired for it has no ID
-				d, known = restoreDecision{Case: restoreContinue, Seed: m.Name}, true
+				d, known = decideContinue(in, m), true
 			}
 		}
 	}
 	return d, known
+}
+
+// decideDone is the decision about a restore that was completed. A member that joined now would join the cluster that
+// serves, which may be the former one.
+func decideDone(in restoreInput) restoreDecision {
+	if next := servesFormer(in); next != "" {
+		return restoreDecision{
+			Reason: "the restore " + in.ID + " was done, and what serves is the former cluster: " + in.Serves,
+			Next:   next + "; to keep the former one instead, remove restore from the configuration",
+		}
+	}
+	return restoreDecision{Case: restoreDone}
+}
+
+// servesFormer is the next step if the cluster that serves is what a completed restore has given up; "" if the records
+// do not say so.
+func servesFormer(in restoreInput) string {
+	ids := map[string]uint64{}
+	for _, m := range in.Machines {
+		if in.Served == 0 || !m.Reached() || !m.Data || m.Record == nil || m.Record.ClusterID != in.Cluster {
+			continue
+		}
+		id, restored := membership.ParseID(m.Record.EtcdCluster), m.Record.Restored == in.ID
+		if id == in.Served && restored {
+			return ""
+		}
+		if id == in.Served || restored {
+			ids[m.Address] = id
+		}
+	}
+	return formerNext(in.Cluster, in.Machines, ids)
+}
+
+// decideContinue is the decision about a restore that has put its data in place on the machine seed.
+func decideContinue(in restoreInput, seed machine.Observed) restoreDecision {
+	switch {
+	case in.Serves != "" && (in.Served == 0 || in.Served != membership.ParseID(seed.Record.EtcdCluster)):
+		return restoreDecision{
+			Reason: "the restore " + in.ID + " has put its data in place on " + seed.Label() +
+				" and is not complete, and another etcd cluster serves: " + in.Serves,
+			Next: "to go on with the restore, give up the cluster that serves: for each of its machines, " + stopFormer +
+				", then apply again, which archives its data. To keep that cluster instead, remove restore from the " +
+				"configuration and apply, which archives the restored data and joins " + seed.Name,
+		}
+	case in.Unasked != "":
+		return refuseUnasked(in)
+	}
+	return restoreDecision{Case: restoreContinue, Seed: seed.Name}
 }
 
 // abandoned names the machines that do not answer and that the user has given up.

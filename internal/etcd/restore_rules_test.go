@@ -58,12 +58,29 @@ func ofCluster(name, id string) machine.Observed {
 	return m
 }
 
+// serving returns m with data of an etcd cluster.
+func serving(m machine.Observed, cluster string) machine.Observed {
+	m.Record.EtcdCluster = cluster
+	return m
+}
+
+// gaveUp returns m with a record that a restore has given up machines.
+func gaveUp(m machine.Observed, names ...string) machine.Observed {
+	m.Record.Silent = map[string]string{}
+	for _, name := range names {
+		m.Record.Silent[blank(name).Address] = name
+	}
+	return m
+}
+
 func TestDecideRestore(t *testing.T) {
 	gone := fmt.Errorf("no route to host: %w", host.ErrUnreachable)
 	cases := []struct {
 		name      string
 		machines  []machine.Observed
 		serves    string
+		served    uint64
+		unasked   string
 		abandoned host.Abandoned
 		resumed   bool
 		want      restoreCase
@@ -156,8 +173,59 @@ func TestDecideRestore(t *testing.T) {
 		},
 		{
 			name:     "interrupted while it serves",
-			machines: []machine.Observed{recorded("cp2", "", "one", true), blank("cp1")},
-			serves:   "cp2 is the leader", want: restoreContinue, seed: "cp2",
+			machines: []machine.Observed{serving(recorded("cp2", "", "one", true), "8"), blank("cp1")},
+			serves:   "cp2 is the leader", served: 8, want: restoreContinue, seed: "cp2",
+		},
+		{
+			name: "interrupted, and the former cluster serves", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), ofCluster("cp1", "7"),
+			},
+			serves: "cp1 is the leader", served: 7, want: restoreRefuse, reason: "another etcd cluster serves",
+		},
+		{
+			name: "interrupted, and a cluster serves whose ID is not known", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), blank("cp1"),
+			},
+			serves: "the member on cp1 serves", want: restoreRefuse, reason: "another etcd cluster serves",
+		},
+		{
+			name: "interrupted, and the ID of neither cluster is known", machines: []machine.Observed{
+				recorded("cp2", "", "one", true), blank("cp1"),
+			},
+			serves: "the member on cp1 serves", want: restoreRefuse, reason: "another etcd cluster serves",
+		},
+		{
+			name: "interrupted, and a running member cannot be asked", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), ofCluster("cp1", "7"),
+			},
+			unasked: "cp1", want: restoreRefuse, reason: "cannot be asked on cp1",
+		},
+		{
+			name: "done, and the former cluster serves", machines: []machine.Observed{
+				gaveUp(serving(recorded("cp3", "one", "", true), "8"), "cp1", "cp2"),
+				ofCluster("cp1", "7"), ofCluster("cp2", "7"),
+			},
+			serves: "cp1 is the leader", served: 7, want: restoreRefuse, reason: "is the former cluster",
+		},
+		{
+			name: "done, and the restored cluster serves, also on a machine that was given up", machines: []machine.Observed{
+				gaveUp(serving(recorded("cp3", "one", "", true), "8"), "cp1", "cp2"),
+				serving(recorded("cp1", "one", "", true), "8"), ofCluster("cp2", "7"),
+			},
+			serves: "cp1 is the leader", served: 8, want: restoreDone,
+		},
+		{
+			name: "done again since", machines: []machine.Observed{
+				gaveUp(serving(recorded("cp3", "one", "", true), "8"), "cp1", "cp2"),
+				serving(recorded("cp1", "one", "", true), "9"), serving(recorded("cp2", "one", "", true), "9"),
+			},
+			serves: "cp1 is the leader", served: 9, want: restoreDone,
+		},
+		{
+			name: "done, and another cluster serves on a machine that was not given up", machines: []machine.Observed{
+				gaveUp(serving(recorded("cp3", "one", "", true), "8"), "cp1"), ofCluster("cp1", "7"), ofCluster("cp2", "7"),
+			},
+			serves: "cp1 is the leader", served: 7, want: restoreDone,
 		},
 		{
 			name:     "complete, and a record of the beginning is left",
@@ -167,7 +235,7 @@ func TestDecideRestore(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			d := decideRestore(restoreInput{
-				ID: "one", Cluster: testCluster, Machines: c.machines, Serves: c.serves,
+				ID: "one", Cluster: testCluster, Machines: c.machines, Serves: c.serves, Served: c.served, Unasked: c.unasked,
 				Abandoned: c.abandoned, Resumed: c.resumed,
 			})
 			if d.Case != c.want || d.Seed != c.seed || !strings.Contains(d.Reason, c.reason) {

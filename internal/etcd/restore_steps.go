@@ -188,6 +188,10 @@ func (cl *cluster) stillLost(ctx context.Context, seed Spec) (observation, error
 	cl.leaderless.Forget()
 	s := cl.observeCluster(ctx, seed)
 	if d := cl.decideRestore(ctx, seed, s, true); d.Case != restoreRun {
+		if d.Case != restoreRefuse {
+			d.Reason = "another run has begun or completed the restore " + seed.Restore.ID + " in the meantime"
+			d.Next = "wait until other runs have ended, then apply again"
+		}
 		return s, refusal(notRestored, seed, nil, d.Reason, "the data of every member.", d.Next)
 	}
 	return s, nil
