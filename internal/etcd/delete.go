@@ -207,6 +207,9 @@ func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool
 		if in.Self.Data && !in.Self.Pending {
 			l.cl.noteExists("the removal of member " + l.s.Name)
 		}
+		if in.Self.Data && d.Reason != "" {
+			problem.Progress(ctx, "etcd %s: its data is archived: %s", l.s.Name, d.Reason)
+		}
 		return true, l.clean(ctx, d.Keep)
 	case leaveOccupied:
 		problem.Progress(ctx, "etcd %s: %s; the machine is not changed", l.s.Name, d.Reason)

@@ -204,13 +204,15 @@ func (in leaveInput) toLeave() membership.View {
 }
 
 // leaveUnlisted decides about a member that is not in the member list, or for which the
-// survivors have already done all that they can.
+// survivors have already done all that they can. Data of another etcd cluster than the one that
+// serves is kept: that one may have been restored from an older state.
 func leaveUnlisted(in leaveInput) leaveDecision {
 	switch {
 	case in.occupied() != "":
 		return leaveDecision{Kind: leaveOccupied, Reason: in.occupied()}
 	case in.Self.Reached():
-		return leaveDecision{Kind: leaveClean}
+		earlier := in.Self.OfEarlierCluster(in.View.ClusterID)
+		return leaveDecision{Kind: leaveClean, Keep: earlier != "", Reason: earlier}
 	}
 	return abandonUnlisted(in)
 }

@@ -56,6 +56,11 @@ func TestDecideLeave(t *testing.T) {
 		v.Members[0].PeerURLs = []string{"https://cp1.example.com:2380"}
 		return &v
 	}
+	served8 := func(letters string) *membership.View {
+		v := membershiptest.ClusterOf(letters)
+		v.ClusterID = 8
+		return &v
+	}
 	unrecorded := runs(established("cp1"))
 	unrecorded.Record = nil
 	unrecorded9 := runs(established("cp9"))
@@ -155,6 +160,18 @@ func TestDecideLeave(t *testing.T) {
 			otherwise: leaveRefuse, reason: "joining",
 		},
 		{name: "already removed", in: three(established("cp9")), view: view("Lhh"), want: leaveClean},
+		{
+			name: "already removed, with data of the cluster", in: three(ofCluster("cp9", "8")), view: served8("Lhh"),
+			want: leaveClean,
+		},
+		{
+			name: "already removed, with data of an earlier cluster", in: three(ofCluster("cp9", "7")), view: served8("Lhh"),
+			want: leaveClean, keep: true, reason: "has data of etcd cluster 7",
+		},
+		{
+			name: "listed, with data of an earlier cluster", in: three(runs(ofCluster("cp1", "7"))), view: served8("Lhh"),
+			want: leaveRemove,
+		},
 		{
 			name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse,
 			reason: "cannot be reached",

@@ -215,3 +215,27 @@ func TestFormerClusterStays(t *testing.T) {
 	f.wantRoster(f.specs["cp1"], "cp1 cp2")
 	f.holds("cp2", "later")
 }
+
+// TestFormerDataIsNotWiped: a member that a restore has given up comes back alone, and is destroyed. Its data, which may
+// be newer than what was restored, is archived.
+func TestFormerDataIsNotWiped(t *testing.T) {
+	t.Parallel()
+	f := newFormerFleet(t)
+	f.kill("cp1", false)
+	f.clusters = f.coordinator()
+	if _, err := f.clusters.Update(f.context(), f.specs["cp2"]); err != nil {
+		t.Fatal(err)
+	}
+	s := f.specs["cp1"]
+	s.OnDestroy = machine.Wipe
+	if err := f.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	m := f.machine("cp1")
+	m.wantClean()
+	kept, _ := filepath.Glob(m.at(layout.ArchiveRoot(layout.DefaultDataDir)) + "/*/data/member")
+	if len(kept) != 1 {
+		t.Errorf("archives %q, want one", kept)
+	}
+	f.wantRoster(f.specs["cp2"], "cp2")
+}

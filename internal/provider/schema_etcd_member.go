@@ -121,8 +121,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			MarkdownDescription: "What happens to the data when the member is destroyed: `archive` (the default) " +
 				"renames it into `data_dir`-archive on the machine, or into `data_dir`/archive if `data_dir` is a " +
 				"separate file system, so that data is never copied; the last member also saves a final snapshot " +
-				"there (without enough space for it, the destroy is refused); `wipe` removes the data. A change " +
-				"affects nothing on the machine.",
+				"there (without enough space for it, the destroy is refused); `wipe` removes the data, but not " +
+				"that of a cluster that a restore has given up. A change affects nothing on the machine.",
 		},
 	}
 }
