@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,8 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 		j.me.Pending = false
 		return nil
 	}
-	return j.refuse(&v, next.Reason, "change the member's name or address, or remove the other member first")
+	return j.refuse(&v, next.Reason,
+		cmp.Or(next.Next, "change the member's name or address, or remove the other member first"))
 }
 
 // changes reports whether a step leads to files of another generation than the machine

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,12 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 	j.refused.End() // what was waited for before has cleared
 	if !j.makesProgress(ctx, &v, id) {
 		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", machine.ErrNotServing, j.catchUp.StalledText(),
-			entry.Trouble))
+			cmp.Or(entry.Trouble, "answers, and has no data in "+j.s.Directory())))
 	}
-	return wait.Pause(ctx, j.cl.pace.Poll)
+	if err := wait.Pause(ctx, j.cl.pace.Poll); err != nil || !entry.Healthy {
+		return err
+	}
+	return j.observe(ctx) // it has made its data directory by now
 }
 
 // promote asks the voters, never the learner itself (kubeadm#3287), to promote the

@@ -1,12 +1,20 @@
 package etcd
 
 import (
+	"context"
 	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestJoinWaits: each condition has the whole waiting time, and no more.
@@ -64,4 +72,72 @@ func TestJoinWaits(t *testing.T) {
 			t.Errorf("not refused: %v", err)
 		}
 	})
+}
+
+// TestDataDeletedWhileItServes: the data directory of a serving member was deleted. No wait helps, so the error comes at
+// once.
+func TestDataDeletedWhileItServes(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1", "cp2")
+	if err := os.RemoveAll(f.machine("cp2").at(layout.DefaultDataDir) + "/member"); err != nil {
+		t.Fatal(err)
+	}
+	c := f.coordinator()
+	begun := time.Now()
+	_, err := c.Update(f.context(), specs["cp2"])
+	if err == nil || !strings.Contains(err.Error(), "has no data of it") || !strings.Contains(err.Error(), "-replace") ||
+		!problem.Untouched(err) {
+		t.Errorf("updated: %v", err)
+	}
+	if lasted := time.Since(begun); lasted > c.pace.StallTimeout/2 {
+		t.Errorf("refused after %s", lasted)
+	}
+}
+
+// early is a machine whose first observations come before etcd has made its data directory.
+type early struct {
+	*testMachine
+	left *atomic.Int32
+}
+
+func (m early) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
+	facts, err := m.testMachine.Observe(ctx, q)
+	if m.left.Add(-1) >= 0 {
+		facts.Dirs = nil
+	}
+	return facts, err
+}
+
+// TestDataOfAStartedMember: a join that was cut off goes on although the machine was observed before the member that it
+// has started had data.
+func TestDataOfAStartedMember(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1", "cp2")
+	m := f.machine("cp2")
+	m.mu.Lock()
+	m.files[layout.EnvPath] = host.File{Path: layout.EnvPath, Content: []byte("ETCD_INITIAL_CLUSTER_STATE=existing\n")}
+	m.mu.Unlock()
+	c := f.coordinator()
+	var left atomic.Int32
+	left.Store(4)
+	c.machine = func(h *host.Host) machine.Machine {
+		if h.Address() == m.address {
+			return early{m, &left}
+		}
+		return f.machines[h.Address()]
+	}
+	if status, err := c.Update(f.context(), specs["cp2"]); err != nil || !status.Healthy || f.exists(m, layout.EnvPath) {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
+
+func (f *fleet) exists(m *testMachine, path string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, there := m.files[path]
+	return there
 }

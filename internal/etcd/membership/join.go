@@ -31,6 +31,7 @@ type JoinStep struct {
 	Kind   JoinStepKind
 	ID     uint64
 	Reason string
+	Next   string // of a refusal; "": the usual next step
 }
 
 // JoiningMember is the state of the joining machine that the next step depends on.
@@ -90,9 +91,25 @@ func NextJoinStep(v View, s JoiningMember) JoinStep {
 			}
 			return JoinStep{Kind: JoinRemove, ID: entry.ID, Reason: "it never started, or its machine was rebuilt"}
 		}
+		if entry.Healthy && !s.Pending {
+			return deletedStep(entry, s)
+		}
 		return JoinStep{Kind: JoinWait, ID: entry.ID}
 	}
 	return listedStep(entry, s)
+}
+
+// deletedStep returns the step of an established member that serves without its data directory. While its process runs,
+// it has what it has acknowledged, and it is no dead member.
+func deletedStep(entry Member, s JoiningMember) JoinStep {
+	return JoinStep{
+		Kind: JoinRefuse, ID: entry.ID,
+		Reason: fmt.Sprintf("member %q serves at %s, and the data directory of this machine has no data of it: it was "+
+			"deleted or moved away while etcd runs, or something is mounted over it", entry.Label(), s.PeerURL),
+		Next: "if something is mounted over the data directory, unmount it and apply again. Otherwise replace the member " +
+			"while the others serve (terraform apply -replace=…), which gives it their data. If it is the only one, do not " +
+			"stop it: save a snapshot with etcdctl first",
+	}
 }
 
 // unlistedStep returns the step of a machine whose peer URL the cluster does not know.
