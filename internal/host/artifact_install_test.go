@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -351,6 +352,45 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 		if _, err := os.Stat(installedAt(s, test.artifact)); err == nil {
 			t.Errorf("%s: it was installed", name)
 		}
+	}
+}
+
+// TestStalledDownload: a server that sends nothing more ends a download. It has the turn of its cluster.
+func TestStalledDownload(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		testrun.Missing(t, "curl is missing")
+	}
+	ended := make(chan struct{})
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write([]byte("begun"))
+		w.(http.Flusher).Flush()
+		<-ended
+	}))
+	t.Cleanup(func() {
+		close(ended)
+		server.Close()
+	})
+	dir := t.TempDir()
+	authority := filepath.Join(dir, "ca.pem")
+	must(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o600))
+	const after, tries = "--speed-time 60 ", "--retry 3 "
+	if !strings.Contains(installFunctions, after) || !strings.Contains(installFunctions, tries) {
+		t.Fatalf("the script does not have %q and %q", after, tries)
+	}
+	script := strings.NewReplacer(after, "--speed-time 1 ", tries, "").Replace(installFunctions)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, "sh", "-euc", script+"fetch \"$0\" \"$1\"", server.URL+"/etcd.tar.gz",
+		filepath.Join(dir, "file"))
+	command.Env = append(os.Environ(), "CURL_CA_BUNDLE="+authority)
+	command.WaitDelay = time.Second // curl has the output
+	out, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 66 || !strings.Contains(string(out), "curl could not download") {
+		t.Errorf("%v after %q", err, out)
 	}
 }
 

@@ -52,11 +52,13 @@ receive() {
   install_file "$received" "$1" "$3"
 }
 
-# fetch URL FILE: https only, including redirects.
+# fetch URL FILE: https only, including redirects. A server that sends nothing for a minute does not keep the machine
+# waiting, which may have the turn of its cluster.
 fetch() {
   if command -v curl >/dev/null; then
     status=$(curl --silent --show-error --location --proto =https --proto-redir =https \
-      --retry 3 --connect-timeout 20 --output "$2" --write-out '%{http_code}' -- "$1") ||
+      --retry 3 --connect-timeout 20 --speed-limit 1 --speed-time 60 --output "$2" \
+      --write-out '%{http_code}' -- "$1") ||
       fail 66 "curl could not download $1"
     case $status in
     200) ;;
