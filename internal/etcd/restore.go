@@ -187,7 +187,7 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 			return seed, nil
 		}
 		return refuse(fmt.Sprintf("member %q of restore is not part of this run", member),
-			"name a survivor, and apply all members together")
+			"name a survivor, and "+togetherNext(specs))
 	}
 	staged := func(s Spec) (bool, error) { return machine.IsStaged(ctx, cl.machine(s.Host), s.Spec) }
 	seed, there, err := firstWith(specs, staged)
@@ -199,9 +199,22 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 	seed, there, err = firstWith(specs, hasFile)
 	if err == nil && !there {
 		return refuse("none of the machines of this run has "+file,
-			"copy the snapshot to the machine of one member, and apply all members together")
+			"copy the snapshot to the machine of one member, and "+togetherNext(specs))
 	}
 	return seed, err
+}
+
+// togetherNext is the next step if the source of a restore may be that of a member that has not arrived. With
+// -parallelism=1, it comes after this one has ended.
+func togetherNext(specs map[string]Spec) string {
+	next := "apply all members together"
+	for name := range First(specs).Peers {
+		if _, here := specs[name]; !here {
+			return next + ", with the default -parallelism. If this run goes on to restore the member that has the data, " +
+				"apply again"
+		}
+	}
+	return next
 }
 
 // identified returns the member with the content of its restore's file identified. If this computer does not have the

@@ -51,3 +51,26 @@ func TestSeed(t *testing.T) {
 	request(machine.Restore{ID: "two", Member: "cp9"})
 	wants("an absent survivor", "", "is not part of this run")
 }
+
+// TestSeedComesLater: with -parallelism=1, the member that has the source comes after others.
+func TestSeedComesLater(t *testing.T) {
+	const want = "apply all members together, with the default -parallelism"
+	for name, r := range map[string]machine.Restore{
+		"a member":   {ID: "one", Member: "cp3"},
+		"a snapshot": {ID: "one", Snapshot: "/root/good.db"},
+	} {
+		cl, specs, _ := reimagedCluster(t)
+		s := specs["cp1"]
+		s.Restore = &r
+		if _, err := cl.seed(t.Context(), map[string]Spec{"cp1": s}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+		for name, s := range specs {
+			s.Restore = &machine.Restore{ID: "one", Member: "cp9"}
+			specs[name] = s
+		}
+		if _, err := cl.seed(t.Context(), specs); err == nil || strings.Contains(err.Error(), "-parallelism") {
+			t.Errorf("%s, and all have arrived: %v", name, err)
+		}
+	}
+}
