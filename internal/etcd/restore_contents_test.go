@@ -39,6 +39,8 @@ func TestMisfits(t *testing.T) {
 	}
 	clear := *b
 	clear.Encryption = pki.Encryption{}
+	withdrawn := *b
+	withdrawn.WithdrawnKeys = []pki.Encryption{{Kind: pki.Secretbox, Resources: []string{"secrets"}, Name: "key1"}}
 	adopted := *b
 	adopted.EncryptionRotation = pki.Rotation[pki.Encryption]{Generation: int(pki.Adopted), Other: &pki.Encryption{}}
 	for _, c := range []struct {
@@ -61,6 +63,10 @@ func TestMisfits(t *testing.T) {
 		{
 			name: "an encryption key that is not in the bundle", otherCA: true,
 			data: machine.Staged{Heads: [][]byte{sealed, sealed}}, want: []string{`secretbox key "key1"`},
+		},
+		{
+			name: "an encryption key that was withdrawn", bundle: &withdrawn, otherCA: true,
+			data: machine.Staged{Heads: [][]byte{sealed}}, want: []string{"first set rotation.encryption to 1"},
 		},
 		{
 			name: "both", data: machine.Staged{CA: configMap(other), Samples: [][]byte{sealed}},

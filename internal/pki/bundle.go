@@ -43,6 +43,7 @@ func (b *Bundle) only(parts []Part) *Bundle {
 			out.ServiceAccount, out.ServiceAccountRotation = b.ServiceAccount, b.ServiceAccountRotation
 		case EncryptionPart:
 			out.Encryption, out.EncryptionRotation = b.Encryption, b.EncryptionRotation
+			out.WithdrawnKeys = b.WithdrawnKeys
 		}
 	}
 	return out

@@ -31,6 +31,7 @@ type encoded struct {
 	FrontProxyCARotation   *encodedRotation[encodedPair]       `json:"front_proxy_ca_rotation,omitempty"`
 	ServiceAccountRotation *encodedRotation[encodedPair]       `json:"service_account_rotation,omitempty"`
 	EncryptionRotation     *encodedRotation[encodedEncryption] `json:"encryption_rotation,omitempty"`
+	WithdrawnKeys          []encodedEncryption                 `json:"withdrawn_encryption_keys,omitempty"`
 }
 
 // encodedPair is a KeyPair without the methods that hide its key.
@@ -74,6 +75,9 @@ func (e *encoded) secrets() []*string {
 	}
 	if r := e.EncryptionRotation; r != nil && r.Other != nil {
 		places = append(places, &r.Other.Key)
+	}
+	for i := range e.WithdrawnKeys {
+		places = append(places, &e.WithdrawnKeys[i].Key)
 	}
 	return places
 }
@@ -120,6 +124,9 @@ func (b *Bundle) encoded() encoded {
 	if b.Encryption.Kind != Plain {
 		text := encryptionAsText(b.Encryption)
 		e.Encryption = &text
+	}
+	for _, withdrawn := range b.WithdrawnKeys {
+		e.WithdrawnKeys = append(e.WithdrawnKeys, encryptionAsText(withdrawn))
 	}
 	return e
 }
@@ -185,6 +192,9 @@ func Parse(text string, seal *Seal) (*Bundle, error) {
 	}
 	if e.Encryption != nil {
 		b.Encryption = Encryption(*e.Encryption)
+	}
+	for _, withdrawn := range e.WithdrawnKeys {
+		b.WithdrawnKeys = append(b.WithdrawnKeys, encryptionFromText(withdrawn))
 	}
 	b.Deletable = e.Protection != nil && !*e.Protection
 	if err := b.Validate(); err != nil {

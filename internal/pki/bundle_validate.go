@@ -100,6 +100,11 @@ func (b *Bundle) validateEncryption() error {
 	if err := b.Encryption.validate(); err != nil {
 		return err
 	}
+	for _, withdrawn := range b.WithdrawnKeys {
+		if err := withdrawn.validate(); err != nil {
+			return fmt.Errorf("a key that was withdrawn: %w", err)
+		}
+	}
 	r := b.EncryptionRotation
 	if err := r.validate(); err != nil || r.Other == nil {
 		return err

@@ -62,10 +62,18 @@ func (e Encryption) Covers(resource string) bool {
 	return e.Kind != Plain && slices.Contains(e.Resources, resource)
 }
 
-// introduced returns e as a rotation to the given number introduces it, after the one in use.
-func (e Encryption) introduced(generation int, inUse Encryption) (Encryption, error) {
+// introduced returns e as a rotation to the given number introduces it, after the one in use. If a key of its kind was
+// withdrawn, it is that one: otherwise two keys could have one name, and no API server could read what the first has
+// encrypted.
+func (e Encryption) introduced(generation int, inUse Encryption, withdrawn []Encryption) (Encryption, error) {
 	if err := errors.Join(e.splits(inUse), inUse.splits(e)); err != nil {
 		return Encryption{}, err
+	}
+	for _, other := range withdrawn {
+		if other.Kind == e.Kind {
+			e.Name, e.Key = other.Name, other.Key
+			return e, nil
+		}
 	}
 	return e.fresh(generation, inUse)
 }

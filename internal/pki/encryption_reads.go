@@ -80,8 +80,24 @@ func (b *Bundle) Open(value []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("an object is encrypted with another %s key named %q than that of the bundle", kind, name)
 	}
-	return nil, fmt.Errorf("objects are encrypted with the %s key %q, which the API servers of the bundle do not have",
-		kind, strings.ToValidUTF8(name, "?"))
+	return nil, fmt.Errorf("objects are encrypted with the %s key %q, which the API servers of the bundle do not have%s",
+		kind, strings.ToValidUTF8(name, "?"), b.stepToDecrypt(kind, name))
+}
+
+// stepToDecrypt describes what gives API servers of the bundle a key that they do not have, if the bundle keeps it.
+func (b *Bundle) stepToDecrypt(kind, name string) string {
+	r, is := b.EncryptionRotation, func(e Encryption) bool { return string(e.Kind) == kind && e.Name == name }
+	switch {
+	case r.Other != nil && is(*r.Other):
+		return fmt.Sprintf(": for them to read these, first set rotation.encryption back to %d", r.Generation-1)
+	case !slices.ContainsFunc(b.WithdrawnKeys, is):
+		return ""
+	case r.Stage() != Steady:
+		return fmt.Sprintf(": for them to read these, first take the rotation of encryption back, then begin one to %s, "+
+			"which introduces this key again", kind)
+	}
+	return fmt.Sprintf(": for them to read these, first set rotation.encryption to %d, with encryption for %s: this "+
+		"introduces this key again", r.Generation+1, kind)
 }
 
 // open decrypts a value with the key. The plugin of KMS is not asked.

@@ -160,6 +160,56 @@ func TestEncryptionAtEachStage(t *testing.T) {
 	}
 }
 
+// TestWithdrawnKeys: a key whose introduction is taken back may be needed by snapshots. No API server has it until the
+// next rotation to its provider introduces it again.
+func TestWithdrawnKeys(t *testing.T) {
+	first := encrypting(t)
+	adopted := rotate(t, rotate(t, first, EncryptionPart, 1), EncryptionPart, 2)
+	name, key := adopted.Encryption.Name, adopted.Encryption.Key
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := boxed([32]byte(raw), name)
+	back := rotate(t, rotate(t, adopted, EncryptionPart, 1), EncryptionPart, 0)
+	if got := back.Encryptions(); !reflect.DeepEqual(got, first.Encryptions()) {
+		t.Errorf("the API servers have %v", got)
+	}
+	wantError(t, back.Decrypts(value), "first set rotation.encryption to 1, with encryption for secretbox")
+	if again, err := Parse(encode(t, back), nil); err != nil || !reflect.DeepEqual(again, back) {
+		t.Errorf("the text is another bundle: %v", err)
+	}
+	if text := sealed(t, back, seal(t, []string{identity(t).String()})); strings.Contains(text, key) {
+		t.Error("the key is in a sealed text")
+	}
+
+	other := Next{Encryption: Encryption{Kind: AESCBC, Resources: []string{"secrets"}}}
+	turned, err := back.Rotate(map[Part]int{EncryptionPart: 1}, other, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, turned.Decrypts(value), "begin one to secretbox")
+	back = rotate(t, turned, EncryptionPart, 0) // a rotation to another provider does not lose it
+	more := Next{Encryption: Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}}}
+	again, err := back.Rotate(map[Part]int{EncryptionPart: 1}, more, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Encryptions()[1]; got.Name != name || got.Key != key || len(got.Resources) != 2 {
+		t.Errorf("%v is introduced, for %v", got, got.Resources)
+	}
+	if object, err := again.Open(value); string(object) != plainText || err != nil {
+		t.Errorf("%q, %v", object, err)
+	}
+	end := rotate(t, rotate(t, again, EncryptionPart, 2), EncryptionPart, 3)
+	wantError(t, end.Decrypts(boxed([32]byte{}, "key1")), "first set rotation.encryption back to 2")
+	if next := rotate(t, end, EncryptionPart, 4).Encryptions()[1]; next.Key == key || next.Name == name {
+		t.Errorf("a rotation after it has ended introduces %v again", next)
+	}
+	back.WithdrawnKeys[0].Key = "short"
+	wantError(t, back.Validate(), "is not 32 bytes")
+}
+
 func TestDescribes(t *testing.T) {
 	plugin := Encryption{
 		Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock",

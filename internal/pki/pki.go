@@ -53,6 +53,10 @@ type Bundle struct {
 	ServiceAccountRotation Rotation[KeyPair]
 	EncryptionRotation     Rotation[Encryption]
 
+	// WithdrawnKeys are encryptions with a key whose introduction was taken back, at most one of each kind. Snapshots may
+	// need them. API servers do not have them, and the next rotation to their kind introduces their key again.
+	WithdrawnKeys []Encryption
+
 	// Signed are pairs whose certificates were signed externally, by the name of their leaf.
 	// They belong to one machine and are not part of the text.
 	Signed map[string]KeyPair

@@ -158,11 +158,16 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		return advance(&b.ServiceAccount, &b.ServiceAccountRotation, to,
 			func() (KeyPair, error) { return b.nextServiceAccount(next.ServiceAccount, o) }, KeyPair.public)
 	case EncryptionPart:
-		// The previous key is kept, because backups may still contain objects encrypted with
-		// it.
-		return advance(&b.Encryption, &b.EncryptionRotation, to,
-			func() (Encryption, error) { return next.Encryption.introduced(to, b.Encryption) },
+		// The previous key is kept, and one that is withdrawn, because backups may still contain objects encrypted with
+		// them.
+		before := b.EncryptionRotation
+		err := advance(&b.Encryption, &b.EncryptionRotation, to,
+			func() (Encryption, error) { return next.Encryption.introduced(to, b.Encryption, b.WithdrawnKeys) },
 			func(e Encryption) (Encryption, bool) { return e, false })
+		if err == nil {
+			b.WithdrawnKeys = b.withdrawnKeysAfter(before)
+		}
+		return err
 	}
 	a, err := b.authority(Authority(p))
 	if err != nil {
@@ -194,6 +199,21 @@ func withdrawnAfter(before Rotation[KeyPair], to int) string {
 		}
 	}
 	return before.Withdrawn
+}
+
+// withdrawnKeysAfter returns WithdrawnKeys after a step of the encryption from before to where it is now.
+func (b *Bundle) withdrawnKeysAfter(before Rotation[Encryption]) []Encryption {
+	kept := slices.Clone(b.WithdrawnKeys)
+	if before.Stage() == Introduced && b.EncryptionRotation.Stage() == Steady && before.Other.Key != "" {
+		kept = append(kept, *before.Other)
+	}
+	kept = slices.DeleteFunc(kept, func(e Encryption) bool { // introduced again
+		return slices.ContainsFunc(b.Encryptions(), func(other Encryption) bool { return e.Key == other.Key })
+	})
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
 }
 
 // advance moves one part by one stage: forward to the next number, or back.

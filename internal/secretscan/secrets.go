@@ -46,7 +46,7 @@ func (s *Search) AddBundle(b *pki.Bundle) (int, error) {
 			n += s.AddPEM(name+", the other one", r.other.PrivateKey)
 		}
 	}
-	encryptions := []pki.Encryption{b.Encryption}
+	encryptions := append([]pki.Encryption{b.Encryption}, b.WithdrawnKeys...)
 	if other := b.EncryptionRotation.Other; other != nil {
 		encryptions = append(encryptions, *other)
 	}
