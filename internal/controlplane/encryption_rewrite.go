@@ -194,8 +194,8 @@ func goesBack(s Spec, f machine.Observed) bool {
 }
 
 // staleObjectsProblem returns why the objects that are left keep the replica from its stage, or
-// nil. Other replicas may still rewrite them for one that joins. On the way back, no stage is proposed: to raise the
-// number again introduces another key.
+// nil. Other replicas may still rewrite them for one that joins. On the way back, no stage is proposed: the API
+// server reads and rewrites them at its present one.
 func staleObjectsProblem(s Spec, left staleObjects, joins, back bool) error {
 	if len(left) == 0 {
 		return nil
@@ -212,7 +212,7 @@ func staleObjectsProblem(s Spec, left staleObjects, joins, back bool) error {
 			"rotation.encryption back to %d.", before))
 	case back:
 		return rotationRefused(s, cause, "look for what keeps the API server from rewriting these objects, then apply "+
-			"again. Do not raise rotation.encryption before that: it would introduce another key.", nil)
+			"again.", nil)
 	}
 	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps "+
 		"the API server from rewriting these objects.", before), nil)

@@ -195,7 +195,7 @@ func TestRotated(t *testing.T) {
 }
 
 // TestStaleObjectsProblem: a replica that serves stays at its stage until nothing is left, and one
-// that joins waits for the others. No stage is proposed on the way back: the next key would be another one.
+// that joins waits for the others. No stage is proposed on the way back: the API server can rewrite where it is.
 func TestStaleObjectsProblem(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 3)

@@ -126,7 +126,7 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 		case st.unknown != nil:
 			unseen = append(unseen, st.unseen())
 		default:
-			problems, next := stagesApart(st, target)
+			problems, next := stagesApart(s.Bundle, st, target)
 			far, steps = append(far, problems...), append(steps, next...)
 			if differs := otherKeys(s.Bundle, st); len(differs) > 0 {
 				far, steps = append(far, differs...), append(steps, "use "+lastBundle)
@@ -149,22 +149,27 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
 }
 
-// checkOwnStage returns an error if target drops a key with which the replica has signed until now: it has missed the
-// stage at which it would have signed with the next one, or the bundle is an old one. If one of the others is at
+// checkOwnStage returns an error if target drops a key with which the replica has signed or encrypted until now: it has
+// missed the stage at which it would have used the other one, or the bundle is an old one. If one of the others is at
 // target already, it went there when this replica was within one stage, so the machine was put back since, and
 // keeping it there helps nobody.
 func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus) error {
 	for _, p := range pki.Parts() {
 		have, want := own[p], target[p]
-		if p.Signs() && have > want+1 {
-			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and the bundle is at %d, which does not know "+
-				"what the replica signs with: what it has signed would be refused", have, p, want), fmt.Sprintf("if the state of "+
-				"kube_pki_bundle is an old one, use the newest one. If rotation.%s was lowered by several stages, set it to "+
-				"%d, apply everything (without -target), and lower it again.", p.Attribute(), have-1), nil)
-		}
 		passed := slices.ContainsFunc(others, func(st replicaStatus) bool {
 			return st.unknown == nil && !st.absent && st.generations[p] == want
 		})
+		does, effect := "signs", "what it has signed would be refused"
+		if p == pki.EncryptionPart {
+			does, effect = "encrypts", "what it has encrypted would become unreadable"
+		}
+		drops := p.Signs() || p == pki.EncryptionPart && pki.StageOf(want) == pki.Steady && !passed
+		if drops && have > want+1 {
+			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and the bundle is at %d, which does not know "+
+				"what the replica %s with: %s", have, p, want, does, effect),
+				fmt.Sprintf("if the state of kube_pki_bundle is an old one, use the newest one. If rotation.%s was lowered by "+
+					"several stages, %s.", p.Attribute(), wayDown(s.Bundle, p, have)), nil)
+		}
 		if !p.Signs() || pki.StageOf(want) != pki.Steady || have >= want-1 || passed {
 			continue
 		}
@@ -176,9 +181,24 @@ func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus)
 	return nil
 }
 
-// stagesApart returns the parts in which a replica is more than one stage from target, and for
-// each the intermediate stage.
-func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []string) {
+// wayDown describes what a replica at generation have of a part follows, if the bundle is more than one stage below it.
+// Between rotations, a higher number is the beginning of the next one, with another CA or key.
+func wayDown(b *pki.Bundle, p pki.Part, have int) string {
+	if !b.Reintroduces(p) {
+		return fmt.Sprintf("use the state of kube_pki_bundle of generation %d or %d of %s. Do not raise rotation.%s before "+
+			"that: it would introduce another %s", have, have-1, p, p.Attribute(), noun(p))
+	}
+	with := ""
+	if p == pki.EncryptionPart {
+		with = " with the encryption that belongs to that number"
+	}
+	return fmt.Sprintf("set rotation.%s to %d%s, apply everything (without -target), then lower it again", p.Attribute(),
+		have-1, with)
+}
+
+// stagesApart returns the parts in which a replica is more than one stage from target, where b is, and for each what
+// leads there.
+func stagesApart(b *pki.Bundle, st replicaStatus, target map[pki.Part]int) (problems, steps []string) {
 	for _, p := range pki.Parts() {
 		have, want := st.generations[p], target[p]
 		if max(have-want, want-have) <= 1 {
@@ -187,7 +207,7 @@ func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []s
 		setting := "rotation." + p.Attribute()
 		step := fmt.Sprintf("set %s back to %d, apply, then raise it again", setting, want-1)
 		if have > want {
-			step = fmt.Sprintf("set %s to %d, apply, then lower it again", setting, want+1)
+			step = wayDown(b, p, have)
 		}
 		steps = append(steps, step)
 		problems = append(problems, fmt.Sprintf("replica %s is at generation %d of %s, this one would go to %d: they "+

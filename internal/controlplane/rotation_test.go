@@ -60,7 +60,10 @@ func TestCheckStages(t *testing.T) {
 		},
 		{
 			name: "another one is two stages ahead", target: generations(0, 3), others: []replicaStatus{stands("cp2", 0, 5)},
-			want: []string{"is at generation 5 of encryption", "set rotation.encryption to 4, apply, then lower it again"},
+			want: []string{
+				"is at generation 5 of encryption",
+				"use the state of kube_pki_bundle of generation 5 or 4 of encryption. Do not raise rotation.encryption",
+			},
 		},
 		{
 			name: "unreachable", target: generations(1, 0), others: []replicaStatus{stands("cp2", 1, 0), dead},
@@ -338,6 +341,56 @@ func TestOwnStage(t *testing.T) {
 				t.Errorf("%s, %s: %v", part, name, err)
 			}
 		}
+	}
+}
+
+// TestWithdrawnWithoutReplica: where the bundle alone went back by two stages, the step that is proposed leads to what
+// the replica has. Another CA or key of the same number would not.
+func TestWithdrawnWithoutReplica(t *testing.T) {
+	for _, part := range pki.Parts() {
+		signs := part.Signs() || part == pki.EncryptionPart
+		base := encrypted(cptest.Bundle(t))
+		adopted := cptest.At(t, base, part, 2)
+		ended := cptest.At(t, base, part, 3)
+		for name, c := range map[string]struct {
+			from  *pki.Bundle
+			to    int
+			raise bool // the bundle knows the way
+		}{
+			"taken back":                      {adopted, 0, part == pki.EncryptionPart},
+			"taken back in a second rotation": {cptest.At(t, ended, part, 5), 3, part == pki.EncryptionPart},
+		} {
+			s := testSpec(t)
+			s.Bundle = cptest.At(t, c.from, part, c.to)
+			own, target := c.from.Generations(), s.Bundle.Generations()
+			raise := fmt.Sprintf("set rotation.%s to %d", part.Attribute(), own[part]-1)
+			keep := fmt.Sprintf("use the state of kube_pki_bundle of generation %d or %d", own[part], own[part]-1)
+			check := func(who string, err error) {
+				text := cptest.Text(err)
+				if strings.Contains(text, raise) != c.raise || strings.Contains(text, keep) == c.raise ||
+					strings.Contains(text, "Do not raise rotation."+part.Attribute()) == c.raise {
+					t.Errorf("%s, %s, %s: %v", part, name, who, err)
+				}
+			}
+			err := checkOwnStage(s, own, target, nil)
+			if signs {
+				check("itself", err)
+			} else if err != nil {
+				t.Errorf("%s, %s: %v", part, name, err)
+			}
+			check("another", checkStages(s, target, []replicaStatus{{name: "cp2", generations: own}}, false))
+		}
+	}
+	// An old bundle of encryption knows no key that would be introduced again.
+	s := testSpec(t)
+	s.Bundle = encrypted(s.Bundle)
+	of := func(n int) map[pki.Part]int { return map[pki.Part]int{pki.EncryptionPart: n} }
+	if err := checkOwnStage(s, of(2), of(0), nil); !strings.Contains(cptest.Text(err), "Do not raise rotation.encryption") {
+		t.Errorf("an old bundle: %v", err)
+	}
+	at := []replicaStatus{{name: "cp2", generations: of(0)}}
+	if err := checkOwnStage(s, of(2), of(0), at); err != nil {
+		t.Errorf("put back from a backup: %v", err)
 	}
 }
 

@@ -110,10 +110,10 @@ func otherKeys(b *pki.Bundle, st replicaStatus) []string {
 }
 
 func noun(p pki.Part) string {
-	if p == pki.KubernetesPart {
-		return "CA"
+	if p == pki.ServiceAccountPart || p == pki.EncryptionPart {
+		return "key"
 	}
-	return "key"
+	return "CA"
 }
 
 // checkOwnKeys returns an error if the replica signs with a CA or key that it has adopted, and that is not the one

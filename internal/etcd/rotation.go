@@ -51,6 +51,14 @@ func (s rotationStatus) obstacle(target int) *obstacle {
 				"compatible with generation %d", s.Who, s.Generation, target),
 			fmt.Sprintf("set rotation.etcd back to %d and apply, then raise it again", target-1),
 		}
+	case s.Generation > target+1 && pki.StageOf(target) == pki.Steady: // a higher number introduces another CA
+		return &obstacle{
+			who,
+			fmt.Sprintf("%s is already at generation %d of the etcd CA, and only adjacent generations are "+
+				"compatible with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("use the state of kube_pki_bundle of generation %d or %d of etcd. Do not raise rotation.etcd before "+
+				"that: it would introduce another CA", s.Generation, s.Generation-1),
+		}
 	case s.Generation > target+1:
 		return &obstacle{
 			who,

@@ -72,7 +72,7 @@ func TestMayTake(t *testing.T) {
 		},
 		{
 			name: "joins one that is two ahead", target: 3, joins: true, others: []rotationStatus{at("a", 5)},
-			cause: []string{"a is already"}, next: "to 4",
+			cause: []string{"a is already"}, next: "of generation 5 or 4 of etcd. Do not raise rotation.etcd",
 		},
 		{name: "joins its like beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), silent}},
 		{

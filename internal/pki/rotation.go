@@ -152,6 +152,12 @@ func (b *Bundle) At(p Part, generation int) (there *Bundle, known bool) {
 	return there, err == nil
 }
 
+// Reintroduces reports whether the number after that of a part leads to a CA or key that the bundle has, and not to one
+// that is generated or supplied then. For encryption, this takes the same provider.
+func (b *Bundle) Reintroduces(p Part) bool {
+	return StageOf(b.Generation(p)) != Steady || p == EncryptionPart && len(b.WithdrawnKeys) > 0
+}
+
 func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	switch p {
 	case ServiceAccountPart:
