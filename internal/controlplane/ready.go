@@ -80,6 +80,20 @@ type readinessWait struct {
 	mu         sync.Mutex
 	reasons    map[string]string // component → why it is not ready
 	notStarted map[string]bool   // components that are not started yet; their state is ignored
+	lacking    []string          // components whose static pod has no container
+}
+
+// setLacking records which of the states are those of a static pod without a container, at the end of a wait one that
+// its kubelet has refused or cannot start.
+func (w *readinessWait) setLacking(by runtime.Runtime, states map[string]host.UnitState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lacking = nil
+	for name, state := range states {
+		if !by.OnMachine() && state.Active == "activating" && state.Sub == "start" {
+			w.lacking = append(w.lacking, name)
+		}
+	}
 }
 
 // markStarted records that a component was started.
@@ -188,6 +202,7 @@ func (w *readinessWait) watch(ctx context.Context, s Spec) error {
 				before[name] = now[name]
 			}
 		}
+		w.setLacking(by, now)
 		if name, reason := crashLooping(before, now); name != "" {
 			w.setReason(name, reason)
 			return fmt.Errorf("%s %s: %w", name, reason, errNotReady)
@@ -227,7 +242,12 @@ func (w *readinessWait) explain(ctx context.Context, s Spec, err error) error {
 	}
 	var causes []string
 	for _, name := range names {
-		causes = append(causes, name+" "+w.reasons[name])
+		cause := name + " " + w.reasons[name]
+		if slices.Contains(w.lacking, name) {
+			cause += ", and has no container: the kubelet may have refused its manifest, or cannot start it, and says why in " +
+				"its log (journalctl -u kubelet)"
+		}
+		causes = append(causes, cause)
 	}
 	return &problem.Problem{
 		Summary: "Control-plane replica is not ready",

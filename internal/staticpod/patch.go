@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -73,6 +74,12 @@ func (p Patch) YAML() string {
 
 // errPatched means that a patch changes what the provider depends on.
 var errPatched = errors.New("the patch changes what the provider sets itself")
+
+// errRefused means that a kubelet would refuse the pod.
+var errRefused = errors.New("the kubelet would refuse the pod with the patch")
+
+// ErrNoVolume means that a pod with a patch has a mount without its volume.
+var ErrNoVolume = fmt.Errorf("%w: a mount without its volume", errRefused)
 
 // ValidatePatch returns why text is not a patch that can be applied to p: it must leave alone what the pod runs, and
 // what lets the provider know of its container.
@@ -165,6 +172,28 @@ func keeps(before manifest, text []byte) error {
 	for name, value := range before.Metadata.Labels {
 		if whole.Labels[name] != value {
 			return fmt.Errorf("%w: label %s", errPatched, name)
+		}
+	}
+	return runs(whole.Spec)
+}
+
+// runs returns an error if a kubelet would refuse a patched pod: it would stop the one before, and start none.
+func runs(s core.PodSpec) error {
+	all := slices.Concat(s.InitContainers, s.Containers)
+	for _, c := range all {
+		for _, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
+			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+			if _, limited := c.Resources.Limits[name]; limited && request.Cmp(limit) > 0 {
+				return fmt.Errorf("%w: container %s requests %s of %s, and its limit is %s", errRefused, c.Name, request.String(),
+					name, limit.String())
+			}
+		}
+	}
+	for _, c := range all {
+		for _, mount := range c.VolumeMounts {
+			if !slices.ContainsFunc(s.Volumes, func(v core.Volume) bool { return v.Name == mount.Name }) {
+				return fmt.Errorf("%w: %s, at %s of container %s", ErrNoVolume, mount.Name, mount.MountPath, c.Name)
+			}
 		}
 	}
 	return nil

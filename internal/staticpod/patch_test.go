@@ -105,6 +105,22 @@ func TestPatchRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, patch := range map[string]string{
+		"request above the limit": container + "resources: {limits: {cpu: 50m}}}]}",
+		"both of the patch":       container + "resources: {limits: {memory: 1Gi}, requests: {memory: 2Gi}}}]}",
+	} {
+		if err := patchedPod(t, "").ValidatePatch(patch); !errors.Is(err, errRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, patch := range map[string]string{
+		"mount":            container + "volumeMounts: [{mountPath: /tmp, name: tmp}]}]}",
+		"mount beforehand": "spec: {initContainers: [{name: a, image: a:1, volumeMounts: [{mountPath: /tmp, name: tmp}]}]}",
+	} {
+		if err := patchedPod(t, "").ValidatePatch(patch); !errors.Is(err, ErrNoVolume) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for name, text := range map[string]string{
 		"no YAML": "a: [", "no pod": "replicas: 2", "a directive": "spec: {volumes: [{$patch: delete, name: kubeconfig}]}",
 		"a text": "hello", "too long": "metadata: {annotations: {a: " + strings.Repeat("x", longestPatch) + "}}",

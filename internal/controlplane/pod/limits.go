@@ -25,10 +25,19 @@ func setLimits(p *staticpod.Pod, l component.Limits) {
 	}
 	if l.CPUQuota != "" {
 		p.Limits["cpu"] = strings.TrimSuffix(l.CPUQuota, "%") + "0m"
+		if milli(p.Limits["cpu"]) < milli(p.Requests["cpu"]) { // a kubelet refuses a request above its limit
+			p.Requests["cpu"] = p.Limits["cpu"]
+		}
 	}
 	if l.MemoryMin != "" {
 		p.Requests["memory"] = quantity(l.MemoryMin)
 	}
+}
+
+// milli returns thousandths of a processor.
+func milli(quantity string) int {
+	n, _ := strconv.Atoi(strings.TrimSuffix(quantity, "m")) // Validate refuses other limits
+	return n
 }
 
 // limitsOf returns the limits that setLimits has set, and the environment of the user.

@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
@@ -143,6 +144,13 @@ func TestValidate(t *testing.T) {
 		"memory_high cannot":       limits(component.Limits{MemoryHigh: "1G"}),
 		"cpu_weight and io_weight": limits(component.Limits{CPUWeight: 10}),
 		"set bytes":                limits(component.Limits{MemoryMin: "10%"}),
+		"requests 300m of cpu, and its limit is 200m": func(s *component.Replica) {
+			limits(component.Limits{CPUQuota: "20%"})(s)
+			s.Patches = patchOf("resources: {requests: {cpu: 300m}}")
+		},
+		"a mount without its volume: tmp": func(s *component.Replica) {
+			s.Patches = patchOf("volumeMounts: [{name: tmp, mountPath: /tmp}]")
+		},
 		"names /etc/x, which its container": func(s *component.Replica) {
 			s.ExtraArgs = map[string]map[string]string{release.Scheduler: {"config": "/etc/x"}}
 		},
@@ -152,6 +160,28 @@ func TestValidate(t *testing.T) {
 		err := Validate(s)
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// patchOf returns patches with fields of the API server's container.
+func patchOf(fields string) map[string]string {
+	return map[string]string{release.APIServer: "spec: {containers: [{name: kube-apiserver, " + fields + "}]}"}
+}
+
+// TestSmallQuota: a pod requests no more processors than it may use, also before its files are known.
+func TestSmallQuota(t *testing.T) {
+	s := wanted(t)
+	limits(component.Limits{CPUQuota: "20%"})(&s)
+	for _, c := range component.Of(s) {
+		if p := Of(c); c.Name == release.APIServer && (p.Requests["cpu"] != "200m" || p.Limits["cpu"] != "200m") {
+			t.Errorf("it requests %s of %s", p.Requests["cpu"], p.Limits["cpu"])
+		}
+	}
+	s.Patches = patchOf("volumeMounts: [{name: k8s-certs, mountPath: /srv}], resources: {requests: {cpu: 200m}}")
+	for _, b := range []*pki.Bundle{s.Bundle, nil} {
+		if s.Bundle = b; Validate(s) != nil {
+			t.Error(Validate(s))
 		}
 	}
 }

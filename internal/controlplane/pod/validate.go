@@ -41,7 +41,11 @@ func Validate(s component.Replica) error {
 		checks = append(checks, check{"extra_args", validatePaths(name, s.ExtraArgs[name], s.ExtraVolumes[name])})
 	}
 	for _, c := range patchedComponents(s) {
-		checks = append(checks, check{"patches", Of(c).ValidatePatch(c.Patch)})
+		err := Of(c).ValidatePatch(c.Patch)
+		if s.Bundle == nil && errors.Is(err, staticpod.ErrNoVolume) {
+			err = nil // the volumes of files that are not known yet
+		}
+		checks = append(checks, check{"patches", err})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.ExtraVolumes)) {
 		checks = append(checks, check{"extra_volumes", component.ValidateVolumes(s.ExtraVolumes[name])})
@@ -69,7 +73,9 @@ func patchedComponents(s component.Replica) []component.Component {
 	var all []component.Component
 	if s.Bundle == nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Patches)) {
-			all = append(all, component.Component{Name: name, Image: name, Patch: s.Patches[name]})
+			all = append(all, component.Component{
+				Name: name, Image: name, Patch: s.Patches[name], Limits: s.Limits[name], Volumes: s.ExtraVolumes[name],
+			})
 		}
 		return all
 	}
