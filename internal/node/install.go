@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -70,6 +71,9 @@ func Install(ctx context.Context, m Machine, src host.Source, w Wanted) error {
 	if err := apply(ctx, m, "the kubelet", startKubelet, files...); err != nil {
 		return err
 	}
+	if _, err := m.Run(ctx, host.Command{Script: keepKubelet}); err != nil {
+		return fmt.Errorf("start the kubelet: %w", err)
+	}
 	if err := await(ctx, m); err != nil {
 		return err
 	}
@@ -109,10 +113,21 @@ func apply(ctx context.Context, m Machine, what string, script host.Script, file
 	return nil
 }
 
+// enabledDir has the links of the units that are started at boot.
+const enabledDir = "/etc/systemd/system/multi-user.target.wants"
+
 const (
-	startContainerd host.Script = "systemctl enable --quiet --now " + containerdUnit + "\n"
-	startKubelet    host.Script = "(umask 077 && mkdir -p " + staticpod.Directory + ")\n" +
-		"systemctl enable --quiet " + Unit + "\nsystemctl restart " + Unit + "\n"
+	enableKubelet host.Script = "(umask 077 && mkdir -p " + staticpod.Directory + ")\n" +
+		"systemctl enable --quiet " + Unit + "\n"
+	startKubelet = enableKubelet + "systemctl restart " + Unit + "\n"
+)
+
+var (
+	startContainerd = "systemctl enable --quiet --now " + containerdUnit + "\n" + host.Flush(enabledDir)
+	// keepKubelet starts a kubelet whose files have not changed: power may have been lost after they were written and
+	// before it was enabled.
+	keepKubelet = enableKubelet + "systemctl start " + Unit + "\n" + host.Flush(enabledDir, staticpod.Directory,
+		path.Dir(staticpod.Directory))
 )
 
 // await waits until the kubelet has run for a while.

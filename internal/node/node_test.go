@@ -122,11 +122,13 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// scripted is a machine that notes what is done to it, and fails at one step.
+// scripted is a machine that notes what is done to it, and fails at one step. As on a real one, the script of a change
+// runs only if a file has changed.
 type scripted struct {
 	facts host.Facts
 	did   []string
 	fails string
+	runs  bool // the kubelet
 }
 
 var errCutOff = errors.New("cut off")
@@ -141,7 +143,11 @@ func (m *scripted) note(what string) error {
 
 func (m *scripted) Observe(_ context.Context, q host.Query) (host.Facts, error) {
 	if len(q.Contents) == 0 { // the wait
-		return host.Facts{Units: map[string]host.UnitState{Unit: {Active: "active"}}}, nil
+		active := "inactive"
+		if m.runs {
+			active = "active"
+		}
+		return host.Facts{Units: map[string]host.UnitState{Unit: {Active: active}}}, nil
 	}
 	return m.facts, nil
 }
@@ -157,6 +163,8 @@ func (m *scripted) Run(_ context.Context, c host.Command) (string, error) {
 		what = "packages " + c.Vars["packages"]
 	case c.Script == startContainerd:
 		what = "start containerd"
+	case strings.Contains(string(c.Script), "systemctl start "+Unit):
+		what, m.runs = "start kubelet", true
 	}
 	return "", m.note(what)
 }
@@ -165,6 +173,7 @@ func (m *scripted) Apply(_ context.Context, c host.Change) (host.Applied, error)
 	err := m.note("write " + c.Files[0].Path)
 	if err == nil {
 		for _, file := range c.Files {
+			m.runs = m.runs || file.Path == UnitPath && m.facts.Files[file.Path].Content != string(file.Content)
 			m.facts.Files[file.Path] = host.FileState{Content: string(file.Content)}
 		}
 	}
@@ -177,7 +186,7 @@ func TestInstall(t *testing.T) { synctest.Test(t, testInstall) }
 func testInstall(t *testing.T) {
 	steps := []string{
 		"write " + RecordPath, "packages containerd", "install kubelet 1.36.3", "write " + containerdConfig,
-		"start containerd", "image", "write " + UnitPath, "write " + RecordPath,
+		"start containerd", "image", "write " + UnitPath, "start kubelet", "write " + RecordPath,
 	}
 	w := Wanted{Version: "1.36.3"}
 	for _, fails := range append([]string{""}, steps[:len(steps)-1]...) {
@@ -188,7 +197,7 @@ func testInstall(t *testing.T) {
 		if fails == "" && !slices.Equal(m.did, steps) {
 			t.Errorf("did %q, want %q", m.did, steps)
 		}
-		m.fails, m.did = "", nil
+		m.fails, m.did, m.runs = "", nil, m.runs && fails == "" // power was lost before the kubelet's unit was enabled
 		if err := Install(t.Context(), m, host.Source{}, w); err != nil {
 			t.Errorf("continued after %q: %v", fails, err)
 		}
