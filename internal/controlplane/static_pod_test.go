@@ -61,6 +61,11 @@ func TestStaticPodDecisions(t *testing.T) {
 		{"an edited manifest", func(_ *Spec, f *machine.Observed) {
 			lines(f, "replica\t"+scheduler+"\tplaced\n", "replica\t"+scheduler+"\tplaced\nreplica\t"+scheduler+"\tedited\n")
 		}, "its definition changed after it was read", []string{scheduler}},
+		{"a definition that everybody can read", func(_ *Spec, f *machine.Observed) {
+			state := f.Facts.Files[pod.Path(scheduler)]
+			state.Mode = component.PublicMode
+			f.Facts.Files[pod.Path(scheduler)] = state
+		}, "has mode 0644, wanted 0600", nil},
 		{"a lost manifest", func(_ *Spec, f *machine.Observed) {
 			lines(f, "replica\t"+scheduler+"\tplaced\n", "")
 			lines(f, "RUNNING\t7", "EXITED\t0")

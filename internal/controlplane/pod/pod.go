@@ -42,13 +42,14 @@ const (
 // endpointAnnotation is the one by which kubeadm finds API servers.
 const endpointAnnotation = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"
 
-// File renders the definition of a component. It depends on the description alone.
+// File renders the definition of a component. It depends on the description alone. As with kubeadm's manifests, only
+// root can read it: variables may be secret.
 func File(c component.Component) host.File {
 	content := []byte(c.Definition)
 	if c.Definition == "" {
 		content = Of(c).Manifest()
 	}
-	return host.File{Path: Path(c.Name), Content: content, Mode: component.PublicMode, Owner: "root", Group: "root"}
+	return host.File{Path: Path(c.Name), Content: content, Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
 // processors are kubeadm's requests (cmd/kubeadm/app/phases/controlplane/manifests.go).

@@ -35,6 +35,9 @@ func TestPods(t *testing.T) {
 	}
 	for _, c := range component.Of(s) {
 		cptest.Golden(t, c.Name+".yaml", string(File(c).Content))
+		if mode := File(c).Mode; mode != 0o600 { // a manifest of kubeadm, whose variables are taken over, has that mode
+			t.Errorf("the definition of %s has mode %04o", c.Name, mode)
+		}
 	}
 }
 
