@@ -90,7 +90,8 @@ func (w *readinessWait) setLacking(by runtime.Runtime, states map[string]host.Un
 	defer w.mu.Unlock()
 	w.lacking = nil
 	for name, state := range states {
-		if !by.OnMachine() && state.Active == "activating" && state.Sub == "start" {
+		if !by.OnMachine() && state.Active == "activating" &&
+			(state.Sub == "start" || state.Sub == runtime.WithoutContainer) {
 			w.lacking = append(w.lacking, name)
 		}
 	}

@@ -66,6 +66,12 @@ func TestStaticPodDecisions(t *testing.T) {
 			state.Mode = component.PublicMode
 			f.Facts.Files[pod.Path(scheduler)] = state
 		}, "has mode 0644, wanted 0600", nil},
+		{"no container for long", func(_ *Spec, f *machine.Observed) {
+			container := "pod\tcontainer\t" + scheduler + "\t"
+			lines(f, container, "pod\tother\t"+scheduler+"\t")
+			f.Facts.Output += "replica\t" + scheduler + "\tage\t120\n"
+			*f = machine.Interpret(f.Facts)
+		}, "static pod kube-scheduler has no container", []string{scheduler}},
 		{"a lost manifest", func(_ *Spec, f *machine.Observed) {
 			lines(f, "replica\t"+scheduler+"\tplaced\n", "")
 			lines(f, "RUNNING\t7", "EXITED\t0")

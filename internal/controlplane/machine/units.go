@@ -61,6 +61,8 @@ func UnitProblem(unit host.UnitState) string {
 	switch {
 	case unit.Active == "active":
 		return ""
+	case unit.Sub == runtime.WithoutContainer:
+		return "has no container: the kubelet's log (journalctl -u kubelet) says why"
 	case unit.Active == "activating" && unit.Sub != "auto-restart":
 		return ""
 	case unit.Load == "" || unit.Load == "not-found":

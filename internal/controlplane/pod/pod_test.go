@@ -130,6 +130,17 @@ func TestRead(t *testing.T) {
 	if got := Read(output+"replica\tkube-scheduler\tedited\n", release.Scheduler); !got.Unit.NeedReload {
 		t.Error("an edit is not seen")
 	}
+	empty := strings.Replace(output, "pod\tcontainer", "pod\tother", 1) + "replica\tkube-scheduler\tage\t"
+	for text, want := range map[string]string{
+		empty + "119\n": "start", empty + "120\n": WithoutContainer, empty + "\n": "start", empty + "-1\n": "start",
+		empty + "$(id)\n": "start",
+		output + "replica\tkube-scheduler\tage\t999\n":                    "running",
+		strings.Replace(empty, "pod\tanswers", "pod\tother", 1) + "999\n": "start", // nobody knows its containers
+	} {
+		if got := Read(text, release.Scheduler).Unit; got.Sub != want {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
 	if got := Read(output, release.APIServer); got.Unit.Load != "not-found" || got.Program != "" {
 		t.Errorf("another component is read as %+v", got)
 	}

@@ -108,6 +108,17 @@ replica_kill() {
   done
 }
 
+# replica_age FILE: prints for how many seconds the kubelet could have run a manifest, or nothing if that is unknown.
+replica_age() {
+  replica_since=$(systemctl show --property=ActiveEnterTimestampMonotonic --value kubelet.service 2>/dev/null) || return 0
+  case $replica_since in '' | *[!0-9]*) return 0 ;; esac
+  replica_placed=$(stat -c %Y -- "$1" 2>/dev/null) || return 0
+  replica_placed=$(($(date +%s) - replica_placed))
+  replica_since=$(($(cut -d. -f1 /proc/uptime) - replica_since / 1000000))
+  [ "$replica_placed" -ge "$replica_since" ] || replica_since=$replica_placed
+  printf '%s\n' "$replica_since"
+}
+
 # replica_report NAME…: prints what the states and notes of components are read from.
 replica_report() {
   for replica_name; do
@@ -122,6 +133,7 @@ replica_report() {
     [ ! -e "$replica_definition" ] || printf 'replica\t%s\tdefined\n' "$replica_name"
     [ -e "$replica_file" ] || continue
     printf 'replica\t%s\tplaced\n' "$replica_name"
+    printf 'replica\t%s\tage\t%s\n' "$replica_name" "$(replica_age "$replica_file")"
     if ! grep -q KUBE_STARTED_WITH "$replica_file"; then
       printf 'replica\t%s\tinherited\t%s\n' "$replica_name" "$(head -c 262144 "$replica_file" | base64 -w 0)"
       continue

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -50,7 +51,8 @@ func newStand(t *testing.T) stand {
 	t.Helper()
 	s := stand{t, t.TempDir()}
 	for name, text := range map[string]string{
-		"bin/ctr": standInRuntime, "kubelet": standInKubelet, "containers": "", "bin/systemctl": "#!/bin/sh\necho active\n",
+		"bin/ctr": standInRuntime, "kubelet": standInKubelet, "containers": "",
+		"bin/systemctl":            "#!/bin/sh\ncase $* in *Monotonic*) echo 1000000 ;; *) echo active ;; esac\n",
 		"pods/kube-scheduler.yaml": string(File(component.Of(wanted(t))[2]).Content),
 	} {
 		path := filepath.Join(s.dir, name)
@@ -113,6 +115,11 @@ func TestScripts(t *testing.T) {
 	s.run("replica_start kube-scheduler")
 	if second := s.await("active"); second == first {
 		t.Error("a second start without a change is none")
+	}
+	ages := s.run("touch -d '-100 seconds' $STATE/old; replica_age $STATE/old; replica_age $STATE/pods/kube-scheduler.yaml; " +
+		"replica_age $STATE/none; systemctl() { echo '$(id)'; }; replica_age $STATE/old")
+	if !regexp.MustCompile(`^10[0-9]\n[0-9]{1,2}\n$`).MatchString(ages) {
+		t.Errorf("the ages of manifests are %q", ages)
 	}
 	if got := s.state(); got.Unit.NeedReload || got.Program == "" {
 		t.Errorf("started: %+v", got)

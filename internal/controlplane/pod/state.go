@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -26,10 +27,17 @@ type State struct {
 	Kept *staticpod.Inherited
 }
 
+// WithoutContainer is the state, within activating, of a pod that has been placed for mostAge seconds and has no
+// container: its kubelet has refused the manifest, or cannot start it.
+const WithoutContainer = "no-container"
+
+const mostAge = 120
+
 // Read parses the output of Report. Other lines, and what has an unknown form, are ignored.
 func Read(output, name string) State {
 	reported := staticpod.Read(output, name)
 	var defined, placed, edited bool
+	age := 0
 	version := ""
 	var inherited, kept *staticpod.Inherited
 	text := ""
@@ -45,6 +53,10 @@ func Read(output, name string) State {
 			placed = true
 		case "edited":
 			edited = true
+		case "age":
+			if len(fields) == 4 {
+				age, _ = strconv.Atoi(fields[3]) // not known: as if it were new
+			}
 		case "inherited":
 			if len(fields) == 4 {
 				inherited, text = readInherited(fields[3], name)
@@ -64,6 +76,9 @@ func Read(output, name string) State {
 	}
 	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates, Kept: kept}
 	s.Unit.NeedReload, s.Inherited, s.InheritedText = edited, inherited, text
+	if s.Unit.Active == "activating" && len(reported.Containers) == 0 && reported.Answers && age >= mostAge {
+		s.Unit.Sub = WithoutContainer
+	}
 	switch s.Unit.Sub { // in words where systemd has a result
 	case "failed":
 		s.Unit.Result = "the kubelet does not run"

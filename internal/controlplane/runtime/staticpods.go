@@ -11,6 +11,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
+// WithoutContainer is the state, within activating, of a component that has a definition and no process for too long.
+const WithoutContainer = pod.WithoutContainer
+
 // staticPods runs each component as a static pod of the machine's kubelet: see package pod.
 type staticPods struct{}
 
