@@ -103,7 +103,7 @@ func rotationSchema() schema.Attribute {
 		MarkdownDescription: "Generation numbers. Raising a number by one is one stage of a rotation, in a " +
 			"separate apply; three stages are a complete rotation. A plan that skips a stage is refused. You can " +
 			"stop after every stage, and go back by one stage. Default: all `0`. A change is one stage on every " +
-			"machine; the guide [Rotating everything](../guides/rotation.md) lists what each stage restarts.",
+			"machine; the guide [Rotating CAs and keys](../guides/rotation.md) lists what each stage restarts.",
 	}
 }
 
