@@ -60,7 +60,7 @@ type Registration struct {
 	// HealthyTime is the longest time until the endpoint sends requests to a replica that has become ready. Zero is
 	// DetectionTime. Read it with EntryTime.
 	HealthyTime time.Duration `json:"healthy_time,omitempty"`
-	TargetPort  int           `json:"target_port,omitempty"` // of an external endpoint: the API servers' own
+	TargetPort  int           `json:"target_port,omitempty"` // of any kind but HAProxy: the API servers' own
 	// ProbeFrom is the address of the machine from which the endpoint is probed. "" is this computer.
 	ProbeFrom string `json:"probe_from,omitempty"`
 	Zone      *Zone  `json:"zone,omitempty"` // of a dns endpoint; nil for other kinds

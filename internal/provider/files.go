@@ -47,7 +47,7 @@ func filesIn(ctx context.Context, value types.Map) (files map[string]fileModel, 
 	return files, true
 }
 
-// content returns the content in a configuration.
+// supplied returns the content in a configuration, from whichever argument has it.
 func (f fileModel) supplied() types.String {
 	if f.Content.IsNull() {
 		return f.ContentWO

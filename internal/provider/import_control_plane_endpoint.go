@@ -26,7 +26,7 @@ func (r *endpointResource) IdentitySchema(
 	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
 ) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
-		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
+		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The endpoint's address."},
 		"host": identityschema.StringAttribute{OptionalForImport: true, Description: "Address of one of the " +
 			"endpoint's machines, from which the import reads."},
 	}}

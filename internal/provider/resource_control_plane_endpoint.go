@@ -23,8 +23,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// endpointResource is the fixed address of a control plane's API: a virtual IP, managed by
-// keepalived, in front of HAProxy on a set of machines.
+// endpointResource is the fixed address of a control plane's API, of one of the kinds of package
+// endpoint.
 type endpointResource struct {
 	machineResource[endpointModel, *endpointModel, endpointKind, endpoint.Status]
 }
