@@ -46,11 +46,10 @@ type layoutEdit struct {
 	state    stateEdit
 }
 
-// stateEdit is a change of the state before the apply.
+// stateEdit is a change of the state before the apply. "" is none.
 type stateEdit string
 
 const (
-	keepState   stateEdit = ""
 	forgetOne   stateEdit = "one resource is removed from it"
 	forgetAll   stateEdit = "it is lost"
 	importAll   stateEdit = "it is lost, and everything is imported"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -148,7 +149,8 @@ func RouterID(own netip.Addr) netip.Addr {
 // own address, and never the endpoint's.
 func renderHealth(r endpoint.Registration, own netip.Addr) string {
 	return "#!/bin/sh\n" + systemd.Managed + "\n" + string(host.Assignments(map[string]string{
-		"url": "https://" + netip.AddrPortFrom(own, uint16(r.TargetPort)).String() + healthCheckPath, //nolint:gosec // a port
+		"url": "https://" + netip.AddrPortFrom(own, uint16(r.TargetPort)).String() + //nolint:gosec // a port
+			targets.HealthCheckPath,
 	})+birdScript+agent.Readiness+healthScript)
 }
 
