@@ -7,8 +7,11 @@
 # says so. Add this line:
 #   pki = kube_pki_bundle.prod.bundle
 #
-# Machines do not store timeouts: your values show in the first plan, and change
-# nothing on the machines.
+# Machines do not store timeouts, install_kubelet, signed, and the hooks of endpoint
+# and additional_endpoints: your values show in the first plan as an update. Its apply
+# registers the replica again if it has hooks, and restarts nothing.
+#
+# A text in maintenance counts as a new request: leave it out until after that apply.
 import {
   for_each = local.hosts
   to       = kube_control_plane_replica.prod[each.key]

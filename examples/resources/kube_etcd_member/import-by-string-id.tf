@@ -6,8 +6,11 @@
 # says so. Add this line:
 #   pki = kube_pki_bundle.prod.bundle
 #
-# Machines do not store on_destroy and timeouts: your values show in the first plan,
-# and change nothing on the machines.
+# Machines do not store on_destroy, timeouts, endpoint, additional_endpoints,
+# install_kubelet, signed and archived_data_dir: your values show in the first plan as
+# an update, whose apply restarts nothing. A restore whose id is done restores nothing.
+#
+# A text in maintenance counts as a new request: leave it out until after that apply.
 import {
   for_each = local.hosts
   to       = kube_etcd_member.prod[each.key]
