@@ -19,6 +19,10 @@ locals {
 
   # "s3", or "local" to try the example without a bucket.
   backend = get_env("FLEET_BACKEND", "s3")
+
+  # The file with the age identity that opens the private keys in the states, which are in them in the clear without it.
+  # "" seals nothing, which only a try has as its default. Keep the file out of the repository.
+  seal = get_env("FLEET_SEAL", local.backend == "local" ? "" : "${local.fleet}/seal.txt")
 }
 
 # In a repository of your own:
@@ -68,6 +72,7 @@ generate "provider" {
         private_key = ${local.ssh_key == "" ? "null" : "file(${jsonencode(local.ssh_key)})"}
         known_hosts = file("${get_env("FLEET_KNOWN_HOSTS", "${local.fleet}/known_hosts")}")
       }
+      seal      = ${local.seal == "" ? "null" : "{ identities = [file(${jsonencode(local.seal)})] }"}
       artifacts = ${local.programs == "" ? "null" : jsonencode({ directory = local.programs })}
     }
   EOT

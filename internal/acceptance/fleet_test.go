@@ -107,6 +107,7 @@ func newFleet(t *testing.T, names []string) fleet {
 		dir: filepath.Join(tree, "examples", "fleet"), terragrunt: terragrunt,
 		w: storyOf(t, names, "control-plane"),
 	}
+	write(t, filepath.Join(f.dir, "seal.txt"), newIdentity(t).String()+"\n")
 	inventory := map[string]string{}
 	for i, cluster := range []string{"staging/berlin", "staging/paris", "production/berlin", "production/paris"} {
 		environment, name, _ := strings.Cut(cluster, "/")
@@ -149,7 +150,7 @@ func (f fleet) shell(t *testing.T, script string) (string, error) {
 		"TG_TF_PATH="+terraform, "TF_CLI_CONFIG_FILE="+f.w.CLIConfig(), "CHECKPOINT_DISABLE=1",
 		"FLEET_SSH_KEY="+shared.lab.PrivateKeyPath(), "FLEET_KNOWN_HOSTS="+shared.lab.KnownHostsPath(), "FLEET_PROGRAMS="+
 			shared.components,
-		"FLEET_BACKEND=local",
+		"FLEET_BACKEND=local", "FLEET_SEAL="+filepath.Join(f.dir, "seal.txt"),
 	)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
