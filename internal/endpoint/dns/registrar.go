@@ -198,7 +198,7 @@ func waitForCaches(ctx context.Context, ttl time.Duration) error {
 }
 
 // Drain takes the replica's record out for a restart: all others must be ready and have theirs. The
-// record of the only replica stays.
+// last record stays: that of the only replica, or of one that is not ready, see keepsLast.
 func (r *Registrar) Drain(ctx context.Context, name string) error {
 	return r.leave(ctx, name, targets.ToReturn)
 }
@@ -235,17 +235,41 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 		err = r.unlist(ctx, t, how == targets.AsLast || how == targets.ForGood && !t.Ready())
 	}
 	if how == targets.ToReturn && errors.Is(err, errLastRecord) {
-		return nil // it returns to the same address
+		err = r.keepsLast(ctx, name)
 	}
 	if err == nil {
 		return nil
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if undone := r.Undrain(undo, name); undone != nil {
+	undone := r.Undrain(undo, name)
+	var refusal *endpoint.Refusal
+	if undone == nil && errors.As(err, &refusal) {
+		return err
+	}
+	if undone != nil {
 		err = fmt.Errorf("%w; returning it to rotation failed too: %w", err, undone)
 	}
 	return r.problem("Replica "+name+" not drained at endpoint "+r.Address, err)
+}
+
+// keepsLast returns why a replica may not leave for a restart with the last record of a target, or nil. The only
+// replica may, and so may one that is not ready. Otherwise the record of another one was removed after it was observed:
+// its agent, or another process, found it not ready.
+func (r *Registrar) keepsLast(ctx context.Context, name string) error {
+	seen, err := r.observeLeaving(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := r.MayLeave(ctx, name, seen, targets.ToReturn, r.unlisted); err != nil {
+		return err
+	}
+	for other, t := range seen {
+		if other != name && t.MayServe() && t.Ready() {
+			return fmt.Errorf("%w: the records have changed at the same time", errLastRecord)
+		}
+	}
+	return nil
 }
 
 // servesFormer refuses to restart a replica whose clients have its address from another zone, where this registrar
