@@ -27,6 +27,7 @@ import (
 type nameServer struct {
 	mu        sync.Mutex
 	addresses []string
+	updated   func() // after each update; nil for nothing
 }
 
 func (s *nameServer) set(addresses ...string) {
@@ -75,6 +76,9 @@ func (s *nameServer) answer(w miekg.ResponseWriter, asked *miekg.Msg) {
 				s.addresses = append(s.addresses, address)
 			}
 		}
+		if s.updated != nil {
+			s.updated()
+		}
 	case kind == miekg.TypeSOA:
 		soa, _ := miekg.NewRR("example.com. 5 IN SOA ns.example.com. admin.example.com. 1 1 1 1 1")
 		reply.Answer = []miekg.RR{soa}
@@ -93,7 +97,8 @@ func (s *nameServer) answer(w miekg.ResponseWriter, asked *miekg.Msg) {
 }
 
 // dnsOn returns the registrar of a dns endpoint for these machines of a control plane, whose zone has a record of each.
-func dnsOn(t *testing.T, p plane, on []*machine) (*dns.Registrar, *nameServer) {
+// further are name servers besides the primary one.
+func dnsOn(t *testing.T, p plane, on []*machine, further ...string) (*dns.Registrar, *nameServer) {
 	t.Helper()
 	const key = "api-key"
 	secret := dns.Key{Algorithm: "hmac-sha256", Secret: base64.StdEncoding.EncodeToString([]byte("a secret of this test"))}
@@ -102,7 +107,7 @@ func dnsOn(t *testing.T, p plane, on []*machine) (*dns.Registrar, *nameServer) {
 	spec := dns.Spec{
 		ClusterID: p.endpoint.ClusterID, Address: "api.example.com", Targets: map[string]string{},
 		Zone: endpoint.Zone{
-			Name: "example.com", Server: at, NameServers: []string{at}, TSIGKey: key, TTL: time.Second,
+			Name: "example.com", Server: at, NameServers: append(further, at), TSIGKey: key, TTL: time.Second,
 		},
 	}
 	names := map[string]string{}
@@ -157,5 +162,25 @@ func TestDrainWithLastRecord(t *testing.T) {
 			t.Errorf("one of %d: its agent may add the record: %t; it is there: %t", count, registered.Load(),
 				primary.has(leaver.address))
 		}
+	}
+}
+
+// TestUndoneDrain: a replica returns to rotation although a name server does not get the zone, which is why the drain
+// has failed.
+func TestUndoneDrain(t *testing.T) {
+	fleet, p := planeOn(t, 1)
+	machines := fleet.clusters[0].machines
+	leaver := machines[0]
+	r, primary := dnsOn(t, p, machines, "127.0.0.1:1")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	primary.updated = cancel // instead of a wait for the name server
+	registered := agentOn(leaver, func() {})
+	err := r.Drain(ctx, leaver.name)
+	if err == nil || strings.Contains(err.Error(), "failed too") {
+		t.Errorf("the drain ends with %v", err)
+	}
+	if !registered.Load() || !primary.has(leaver.address) {
+		t.Errorf("its agent may add the record: %t; it is there: %t", registered.Load(), primary.has(leaver.address))
 	}
 }

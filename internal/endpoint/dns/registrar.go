@@ -240,9 +240,7 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err == nil {
 		return nil
 	}
-	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	undone := r.Undrain(undo, name)
+	undone := r.undo(ctx, name)
 	var refusal *endpoint.Refusal
 	if undone == nil && errors.As(err, &refusal) {
 		return err
@@ -292,6 +290,16 @@ func (r *Registrar) servesFormer(name string) error {
 		Next: "apply the endpoint with its former server and zone, and with everything else, then move the records in an " +
 			"apply of their own",
 	}
+}
+
+// undo returns a replica to rotation after a failed drain, whose context may have ended. It does not wait until all
+// name servers know that: the replica serves, and one that is late may be why the drain has failed.
+func (r *Registrar) undo(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	hasty := *r
+	hasty.zone.unawaited = true
+	return hasty.Undrain(ctx, name)
 }
 
 // undoTimeout limits Undrain after a failed drain, whose context may have ended.
