@@ -200,21 +200,31 @@ func (s *Set) probeAgain(ctx context.Context, t Target) error {
 }
 
 // probeThroughOthers is Probe for a machine that is not reached by SSH: its API server may
-// serve all the same. Nobody can ask for its record, so its certificate is compared with those of the others.
+// serve all the same. All other targets ask at once, because one of them may hang, or be cut off from this one. An answer
+// to one of them is enough. Nobody can ask for its record, so its certificate is compared with those of the others.
 func (s *Set) probeThroughOthers(ctx context.Context, t Target) error {
-	err := errors.New("no other target can be reached")
-	for _, name := range slices.Sorted(maps.Keys(s.Hosts)) {
+	type answer struct {
+		chain []*x509.Certificate
+		err   error
+	}
+	answers, asked := make(chan answer, len(s.Hosts)), 0
+	for name, address := range s.Hosts {
 		if name == t.Name {
 			continue
 		}
-		var chain []*x509.Certificate
-		chain, err = get(ctx, s.machine(s.Hosts[name]).Dial, "https://"+t.At())
-		if err == nil {
-			return s.checkCluster(ctx, t, chain)
+		asked++
+		go func() {
+			chain, err := get(ctx, s.machine(address).Dial, "https://"+t.At())
+			answers <- answer{chain, err}
+		}()
+	}
+	err := errors.New("no other target can be reached")
+	for range asked {
+		a := <-answers
+		if a.err == nil {
+			return s.checkCluster(ctx, t, a.chain)
 		}
-		if !errors.Is(err, host.ErrUnreachable) {
-			return err
-		}
+		err = a.err
 	}
 	return err
 }
