@@ -101,6 +101,9 @@ func (r *Registrar) attemptHook(ctx context.Context, command []string, input []b
 	hook.Stdout, hook.Stderr = output, complaint
 	hook.WaitDelay = time.Second
 	err := hook.Run()
+	if errors.Is(err, exec.ErrWaitDelay) { // it has succeeded, and a program that goes on has its output
+		err = nil
+	}
 	switch {
 	case errors.Is(context.Cause(ctx), late):
 		return nil, late

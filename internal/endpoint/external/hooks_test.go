@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,6 +137,35 @@ func TestHookIsEnded(t *testing.T) {
 		}
 		if _, err := alive.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: a program of the hook goes on: %v", want, err)
+		}
+	}
+}
+
+// TestHookLeavesProgram: a hook that succeeds has succeeded, also if a program that it has started goes on and holds
+// its output.
+func TestHookLeavesProgram(t *testing.T) {
+	for script, want := range map[string]string{
+		"sleep 60 & echo $! >pid; echo ok":         "",
+		"sleep 60 & echo $! >pid; echo ok; exit 4": "exit status 4",
+	} {
+		r, _ := hooked(t, script)
+		dir := filepath.Dir(r.Hooks.Drain[0])
+		start := time.Now()
+		output, err := r.attemptHook(t.Context(), r.Hooks.Drain, nil)
+		pid, readErr := os.ReadFile(filepath.Join(dir, "pid"))
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		id, parseErr := strconv.Atoi(strings.TrimSpace(string(pid)))
+		if parseErr != nil {
+			t.Fatal(parseErr)
+		}
+		_ = syscall.Kill(id, syscall.SIGKILL)
+		if (err == nil) != (want == "") || err != nil && err.Error() != want || string(output) != "ok\n" && want == "" {
+			t.Errorf("%s: %q, %v", script, output, err)
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("%s: it took %s", script, took)
 		}
 	}
 }
