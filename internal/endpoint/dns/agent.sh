@@ -103,6 +103,14 @@ for address in $records; do
   if [ "$address" != "$self" ] && target "$address"; then others="$others $address"; fi
 done
 
+# The counts of an address that has no record are of another time: one that returns starts anew.
+for counted in "$state"/up-* "$state"/down-*; do
+  for address in $self $others; do
+    [ "${counted##*/*-}" != "$address" ] || continue 2
+  done
+  rm -f "$counted"
+done
+
 check "$self" &
 for address in $others; do check "$address" & done
 wait

@@ -91,6 +91,81 @@ func TestListed(t *testing.T) {
 	}
 }
 
+// agentRun runs rounds of the agent of 10.0.0.11 on this computer. Stand-ins in place of dig, curl and nsupdate know
+// the records and the API servers that are down, and keep what is requested.
+type agentRun struct {
+	t   *testing.T
+	dir string
+}
+
+func newAgentRun(t *testing.T) agentRun {
+	t.Helper()
+	a := agentRun{t, t.TempDir()}
+	config := host.Assignments(map[string]string{
+		"name": "api.example.com", "zone": "example.com", "type": "A", "ttl": "5", "server": "10.0.0.53",
+		"server_port": "53", "self": "10.0.0.11", "targets": "10.0.0.11 10.0.0.12", "port": "6443", "threshold": "2",
+	})
+	program := strings.NewReplacer(configDir, a.dir, stateDir, a.dir+"/state", "PATH=", "PATH="+a.dir+":").
+		Replace(string(agentProgram))
+	for name, text := range map[string]string{
+		"agent": program, "config": string(config), "registered": "",
+		"dig":      "#!/bin/sh\ncat " + a.dir + "/records\n",
+		"curl":     "#!/bin/sh\nfor at; do :; done\necho \"$at\" | grep -qFf " + a.dir + "/down && echo 000 || echo 200\n",
+		"nsupdate": "#!/bin/sh\ngrep ^update >>" + a.dir + "/updates\n",
+	} {
+		a.write(name, text)
+	}
+	return a
+}
+
+func (a agentRun) write(name, text string) {
+	a.t.Helper()
+	err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o700) //nolint:gosec // programs are among them
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// round runs one round with these records while API servers are down, and returns the updates that it requests.
+func (a agentRun) round(records, down string) string {
+	a.t.Helper()
+	a.write("records", strings.ReplaceAll(records, " ", "\n")+"\n")
+	a.write("down", "nobody\n")
+	if down != "" {
+		a.write("down", "//"+down+":\n")
+	}
+	a.write("updates", "")
+	if out, err := exec.CommandContext(a.t.Context(), filepath.Join(a.dir, "agent")).CombinedOutput(); err != nil {
+		a.t.Fatalf("%v: %s", err, out)
+	}
+	updates, err := os.ReadFile(filepath.Join(a.dir, "updates"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(updates))
+}
+
+// TestAgentCounts: the checks of a replica count from the return of its record on: one late answer does not remove it
+// again.
+func TestAgentCounts(t *testing.T) {
+	const both, deleted = "10.0.0.11 10.0.0.12", "update delete api.example.com. IN A 10.0.0.12"
+	a := newAgentRun(t)
+	for i, c := range []struct{ records, down, want string }{
+		{both, "10.0.0.12", ""},
+		{both, "10.0.0.12", deleted},
+		{"10.0.0.11", "10.0.0.12", ""},
+		{both, "10.0.0.12", ""},
+		{both, "", ""},
+		{both, "10.0.0.12", ""},
+		{both, "10.0.0.12", deleted},
+		{"10.0.0.12", "", "update add api.example.com. 5 IN A 10.0.0.11"}, // its own checks count without a record
+	} {
+		if got := a.round(c.records, c.down); got != c.want {
+			t.Errorf("round %d: %q, want %q", i+1, got, c.want)
+		}
+	}
+}
+
 func TestDrift(t *testing.T) {
 	r := testRegistrar(nil)
 	seen := targets.Observed{
