@@ -125,6 +125,11 @@ var badInputs = []badInput{
 		`Invalid CIDRs.*Cause: service range 10.96.0.0/12 overlaps pod range 10.97.0.0/16`,
 	},
 	{
+		"interface that is no name",
+		[]string{`haproxy = { hosts`, `haproxy = { interface = "eth 0", hosts`},
+		`Invalid interface.*Cause: "eth 0" is not the name of a network interface`,
+	},
+	{
 		"flag of the provider's on etcd",
 		[]string{`quota-backend-bytes`, `initial-cluster`},
 		`Invalid extra arguments.*Cause: extra argument "initial-cluster" is managed by the provider: it controls how the ` +

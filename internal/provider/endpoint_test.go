@@ -399,3 +399,16 @@ func TestKubeVIPRegistration(t *testing.T) {
 		t.Errorf("a machine's record is read as %s, %v", parsed.Key(), err)
 	}
 }
+
+// TestBalancerInterface: the name of an interface is checked before anything is created.
+func TestBalancerInterface(t *testing.T) {
+	for name, want := range map[string]string{"eth0": "", "eth0.100": "", "eth 0": "Invalid interface", "": ""} {
+		config := map[string]any{"address": "10.0.0.100", "pki": "p", "haproxy": map[string]any{
+			"hosts": map[string]any{"cp1": "10.0.0.11"}, "interface": name,
+		}}
+		got := validated(t, "kube_control_plane_endpoint", config)
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -170,6 +170,11 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 		}
 	}
 	validateFurther(ctx, model, balancers, diags)
+	if name := balancers.Interface.ValueString(); name != "" {
+		if err := haproxy.ValidateInterface(name); err != nil {
+			addInvalid(diags, path.Root("haproxy").AtName("interface"), "Invalid interface", err)
+		}
+	}
 	if !balancers.Konnectivity.IsUnknown() && elementsKnown(ctx, balancers.Konnectivity) && !model.Port.IsUnknown() {
 		port := cmp.Or(int(model.Port.ValueInt64()), endpoint.DefaultPort)
 		if err := haproxy.ValidateKonnectivity(balancers.konnectivity(ctx), port); err != nil {

@@ -140,7 +140,7 @@ func (s Spec) validate() error {
 		checks = append(checks, textfile.ValidateDirectory(s.TextfileDirectory))
 	}
 	if s.Interface != "" {
-		checks = append(checks, validateInterface(s.Interface))
+		checks = append(checks, ValidateInterface(s.Interface))
 	}
 	return errors.Join(checks...)
 }

@@ -64,7 +64,7 @@ func FuzzParseAddresses(f *testing.F) {
 	f.Add("2: eth0    inet 10.0.0.11/24 brd 10.0.0.255 scope global eth0\n", "")
 	f.Add("2: $(id)    inet 10.0.0.11/24\n3: e/h    inet6 fd00::1/64\n", "$(id)")
 	f.Fuzz(func(t *testing.T, text, wanted string) {
-		if _, name := parseAddresses(text, wanted, "10.0.0.11"); name != "" && validateInterface(name) != nil {
+		if _, name := parseAddresses(text, wanted, "10.0.0.11"); name != "" && ValidateInterface(name) != nil {
 			t.Errorf("%q has the interface %q", text, name)
 		}
 	})
@@ -102,7 +102,7 @@ func FuzzRendered(f *testing.F) {
 			facts.Files[path] = state
 		}
 		got, err := rendered(s.Hosts["cp1"], facts)
-		if err == nil && (!got.vip.IsValid() || got.device != "" && validateInterface(got.device) != nil ||
+		if err == nil && (!got.vip.IsValid() || got.device != "" && ValidateInterface(got.device) != nil ||
 			strings.ContainsFunc(got.name+got.address, unshown)) {
 			t.Errorf("%q and %q are parsed as %+v", balancer, vrrp, got)
 		}

@@ -212,7 +212,7 @@ func (p installed) addresses() (address6 string, further []string) {
 // validate reports whether the files have the form that the provider writes.
 func (p installed) validate() error {
 	checks := []error{
-		validateName("host name", p.name), validateInterface(p.device), ValidateAddress(p.vip.Addr().String()),
+		validateName("host name", p.name), ValidateInterface(p.device), ValidateAddress(p.vip.Addr().String()),
 		validateVirtualRouterID(p.routerID),
 	}
 	address6, further := p.addresses()

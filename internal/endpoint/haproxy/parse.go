@@ -14,7 +14,7 @@ import (
 // device returns text if it is the name of a network interface, otherwise "".
 func device(text string) string {
 	name, _, _ := strings.Cut(text, "@") // "eth0@if5" is eth0, linked to another one
-	if validateInterface(name) != nil {
+	if ValidateInterface(name) != nil {
 		return ""
 	}
 	return name

@@ -78,7 +78,7 @@ func (r record) validate() error {
 		checks = append(checks, host.CheckAddress(address))
 	}
 	if r.Interface != "" {
-		checks = append(checks, validateInterface(r.Interface))
+		checks = append(checks, ValidateInterface(r.Interface))
 	}
 	if r.VirtualRouterID != 0 {
 		checks = append(checks, validateVirtualRouterID(r.VirtualRouterID))

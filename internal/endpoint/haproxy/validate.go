@@ -92,8 +92,8 @@ func validateVirtualRouterID(id int) error {
 // net/core/dev.c); quotes would break configuration files.
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$`)
 
-// validateInterface checks the name of a network interface.
-func validateInterface(name string) error {
+// ValidateInterface checks the name of a network interface.
+func ValidateInterface(name string) error {
 	if !interfaceName.MatchString(name) {
 		return fmt.Errorf("%q is not the name of a network interface", name)
 	}

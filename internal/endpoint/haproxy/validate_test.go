@@ -50,9 +50,9 @@ func TestValidateNumbersAndNames(t *testing.T) {
 	check(t, "port 65536", endpoint.ValidatePort(65536), "not between")
 	check(t, "id 255", validateVirtualRouterID(255), "")
 	check(t, "id 256", validateVirtualRouterID(256), "not between")
-	check(t, "eth0.100", validateInterface("eth0.100"), "")
-	check(t, "a shell word", validateInterface("eth0;reboot"), "not the name")
-	check(t, "too long", validateInterface("abcdefghijklmnop"), "not the name")
+	check(t, "eth0.100", ValidateInterface("eth0.100"), "")
+	check(t, "a shell word", ValidateInterface("eth0;reboot"), "not the name")
+	check(t, "too long", ValidateInterface("abcdefghijklmnop"), "not the name")
 }
 
 func TestParseServer(t *testing.T) {
