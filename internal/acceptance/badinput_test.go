@@ -125,6 +125,11 @@ var badInputs = []badInput{
 		`Invalid CIDRs.*Cause: service range 10.96.0.0/12 overlaps pod range 10.97.0.0/16`,
 	},
 	{
+		"additional name with a port",
+		[]string{`["10.244.0.0/16"]`, "[\"10.244.0.0/16\"]\n  extra_sans = [\"api.example.com:6443\"]"},
+		`Invalid name or address.*Cause: "api.example.com:6443" is neither a host name nor an IP address`,
+	},
+	{
 		"interface that is no name",
 		[]string{`haproxy = { hosts`, `haproxy = { interface = "eth 0", hosts`},
 		`Invalid interface.*Cause: "eth 0" is not the name of a network interface`,

@@ -43,6 +43,12 @@ func parseHosts(hosts []string) (hostNames, error) {
 	return names, nil
 }
 
+// ValidateHost checks a host name or an address for a certificate.
+func ValidateHost(host string) error {
+	_, err := parseHosts([]string{host})
+	return err
+}
+
 // parseHostName accepts RFC 1123 names and, as kubeadm does, a wildcard as the first label.
 // Names in certificates are compared case-insensitively.
 func parseHostName(host string) (string, error) {

@@ -175,3 +175,31 @@ func TestWithLease(t *testing.T) {
 		t.Errorf("with a Lease: %+v", leaves)
 	}
 }
+
+// TestExtraSANs: what cannot be in a certificate is refused before anything is created.
+func TestExtraSANs(t *testing.T) {
+	for san, want := range map[string]string{
+		"api.example.com": "", "*.example.com": "", "10.0.0.30": "", "fd00::30": "", "": "host name is empty",
+		"api.example.com:6443": "neither a host name nor an IP address", "10.0.0.300": "looks like an IP address",
+		"https://api.example.com": "neither a host name nor an IP address",
+	} {
+		replica := map[string]any{
+			"name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": "p", "version": "1.36.3",
+			"etcd": []string{"https://10.0.0.11:2379"}, "extra_sans": []string{san},
+			"endpoint": map[string]any{
+				"address": "10.0.0.100", "port": 6443, "hosts": map[string]any{"cp1": "10.0.0.11"}, "drain_timeout": "10s",
+				"verify_ca": true,
+			},
+		}
+		requests := map[string]any{"pki": "p", "replica": map[string]any{
+			"name": "cp1", "address": "10.0.0.11", "endpoint": "10.0.0.100", "extra_sans": []string{san},
+		}}
+		for kind, config := range map[string]map[string]any{
+			"kube_control_plane_replica": replica, "kube_certificate_requests": requests,
+		} {
+			if got := validated(t, kind, config); (got == "") != (want == "") || !strings.Contains(got, want) {
+				t.Errorf("%s with %q: %q, want %q", kind, san, got, want)
+			}
+		}
+	}
+}

@@ -108,7 +108,7 @@ func requestedReplicaSchema() schema.Attribute {
 				MarkdownDescription: "Its `cluster_domain`. Default `" + defaultDomain + "`.",
 			},
 			"extra_sans": schema.SetAttribute{
-				Optional: true, ElementType: types.StringType,
+				Optional: true, ElementType: types.StringType, Validators: []validator.Set{hostsValidator()},
 				MarkdownDescription: "Its `extra_sans`. Default: none.",
 			},
 		},

@@ -256,7 +256,7 @@ func replicaNetwork() map[string]schema.Attribute {
 				"unless `repeated_args` lists the former issuer, too.",
 		},
 		"extra_sans": schema.SetAttribute{
-			Optional: true, ElementType: types.StringType,
+			Optional: true, ElementType: types.StringType, Validators: []validator.Set{hostsValidator()},
 			MarkdownDescription: "Additional names and addresses for the API server's certificate. Default: none. " +
 				"A change issues a new certificate, which the API server reloads without a restart.",
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -52,6 +53,11 @@ func earlyRenewalValidator() validator.String {
 		}
 		return pki.ValidateEarlyRenewal(early)
 	})
+}
+
+// hostsValidator checks names and addresses for a certificate.
+func hostsValidator() validator.Set {
+	return setvalidator.ValueStringsAre(checked("name or address", pki.ValidateHost))
 }
 
 func ipValidator() validator.String {

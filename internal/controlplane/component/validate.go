@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -27,6 +28,7 @@ func (s Replica) Validate() error {
 		{"service_cidrs", ValidateCIDRs(s.ServiceCIDRs, s.PodCIDRs)},
 		{"service_cidrs", ValidateNetwork(s.Address, s.ServiceCIDRs, s.PodCIDRs, s.ExtraArgs)},
 		{"cluster_domain", ValidateDomain(s.Domain())},
+		{"extra_sans", validateHosts(s.ExtraSANs)},
 		{"pki", s.validateBundle()},
 		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[release.APIServer])},
 		{"supplementary_groups", s.validateGroups()},
@@ -47,6 +49,15 @@ func (s Replica) Validate() error {
 				Unchanged: problem.Nothing,
 				Err:       check.err,
 			}
+		}
+	}
+	return nil
+}
+
+func validateHosts(hosts []string) error {
+	for _, host := range hosts {
+		if err := pki.ValidateHost(host); err != nil {
+			return err
 		}
 	}
 	return nil
