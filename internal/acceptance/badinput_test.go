@@ -130,6 +130,15 @@ var badInputs = []badInput{
 		`Invalid name or address.*Cause: "api.example.com:6443" is neither a host name nor an IP address`,
 	},
 	{
+		"another port than that of the balancer's targets",
+		[]string{
+			`haproxy = { hosts = { cp1 = "192.0.2.11", cp2 = "192.0.2.12" } }`,
+			`external = { targets = { cp1 = "192.0.2.11" }, target_port = 7443 }`,
+		},
+		`Replica and endpoint have different ports.*Cause: the balancer of the endpoint 192.0.2.100 \(external\) sends ` +
+			`requests to port 7443 of its targets, and the replica has port 6443`,
+	},
+	{
 		"interface that is no name",
 		[]string{`haproxy = { hosts`, `haproxy = { interface = "eth 0", hosts`},
 		`Invalid interface.*Cause: "eth 0" is not the name of a network interface`,

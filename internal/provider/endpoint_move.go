@@ -28,8 +28,30 @@ func (m replicaModel) validateMove(ctx context.Context, state replicaModel, diag
 		addError(diags, path.Root("endpoint"), "", err)
 		return
 	}
+	m.validatePortMove(state, before, diags)
 	if both := after.Leaving(before); len(both.Additional) > len(after.Additional) {
 		m.validateMeanwhile(both, diags)
+	}
+}
+
+// validatePortMove checks that a replica keeps its port while clients of an endpoint that it has in the state use it.
+func (m replicaModel) validatePortMove(state replicaModel, before endpoint.Registration, diags *diag.Diagnostics) {
+	if !allKnown(m.Port, state.Port) || m.Port.Equal(state.Port) {
+		return
+	}
+	for _, each := range before.All() {
+		if !reachedDirectly(each) {
+			continue
+		}
+		addError(diags, path.Root("port"), "", &problem.Problem{
+			Summary: "Port of a replica cannot change", Attribute: "port",
+			Cause: fmt.Sprintf("clients of the endpoint %s (%s) reach the API server itself, at the port %d", each.Address,
+				each.Kind, state.Port.ValueInt64()),
+			Unchanged: problem.Nothing,
+			Next: fmt.Sprintf("set it back to %d; or move the replicas to an endpoint of the kind haproxy or external first "+
+				"(guide \"Topologies\", Moving to another endpoint)", state.Port.ValueInt64()),
+		})
+		return
 	}
 }
 

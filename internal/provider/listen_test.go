@@ -76,6 +76,74 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// TestReplicaPort: the port of a replica is that of an endpoint whose clients reach the API server itself, and the
+// target_port of an external one.
+func TestReplicaPort(t *testing.T) {
+	external := endpoint.Registration{
+		Kind: endpoint.External, Address: "10.0.0.200", Port: 443, TargetPort: 6443, DrainTimeout: time.Second,
+		DetectionTime: time.Second, ClusterID: "a", Hosts: map[string]string{"cp1": "10.0.0.11"},
+	}
+	byHand := external
+	byHand.TargetPort = 0
+	balanced := endpoint.Registration{
+		Address: "10.0.0.100", Port: 443, ClusterID: "a", DrainTimeout: time.Second,
+		Hosts: map[string]string{"lb1": "10.0.0.21"},
+	}
+	at := func(r endpoint.Registration, port int) endpoint.Registration {
+		r.Port, r.TargetPort = port, port
+		return r
+	}
+	for name, c := range map[string]struct {
+		at   endpoint.Registration
+		want string
+	}{
+		"HAProxy":                  {balanced, ""},
+		"bgp":                      {announcedFrom("10.0.0.100"), ""},
+		"bgp at another port":      {at(announcedFrom("10.0.0.100"), 443), "endpoint 10.0.0.100 (bgp) has port 443, and the"},
+		"kube_vip at another port": {at(heldAt("arp", ""), 443), "endpoint 10.0.0.100 (kube_vip) has port 443"},
+		"an additional one":        {alsoAt(balanced, at(announcedFrom("10.0.0.101"), 443)), "10.0.0.101 (bgp) has port 443"},
+		"external":                 {external, ""},
+		"external, by hand":        {byHand, ""},
+		"external, other targets":  {at(external, 7443), "sends requests to port 7443 of its targets"},
+	} {
+		m := replicaAt(t, c.at)
+		values := m.Endpoint.Attributes()
+		values["cluster_id"] = types.StringUnknown() // before the first apply
+		m.Endpoint = types.ObjectValueMust(registrationTypes, values)
+		var diags diag.Diagnostics
+		m.validateEndpointPorts(t.Context(), &diags)
+		if got := runtimeErrors(diags); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestChangedPort: clients of an endpoint without balancers use the port of the API servers.
+func TestChangedPort(t *testing.T) {
+	balanced := endpoint.Registration{
+		Address: "10.0.0.100", Port: 443, ClusterID: "a", DrainTimeout: time.Second,
+		Hosts: map[string]string{"lb1": "10.0.0.21"},
+	}
+	for name, c := range map[string]struct {
+		before, after endpoint.Registration
+		want          string
+	}{
+		"HAProxy":       {balanced, balanced, ""},
+		"stays":         {announcedFrom("10.0.0.101"), announcedFrom("10.0.0.101"), "port: Cause: clients of"},
+		"leaves":        {announcedFrom("10.0.0.101"), balanced, "port: Cause: clients of"},
+		"leaves in one": {alsoAt(balanced, heldAt("arp", "")), balanced, "port: Cause: clients of"},
+		"comes":         {balanced, announcedFrom("10.0.0.101"), ""},
+	} {
+		state, plan := replicaAt(t, c.before), replicaAt(t, c.after)
+		state.Port = types.Int64Value(7443)
+		var diags diag.Diagnostics
+		plan.validateMove(t.Context(), state, &diags)
+		if got := runtimeErrors(diags); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestListenAffectsMachine: a change of listen is one of the machine.
 func TestListenAffectsMachine(t *testing.T) {
 	before, after := bareReplica(), bareReplica()

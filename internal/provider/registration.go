@@ -18,6 +18,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // registrationModel is endpoint.Registration as Terraform attributes. An endpoint exports it
@@ -179,6 +180,54 @@ func (m replicaModel) validateTarget(at endpoint.Registration, diags *diag.Diagn
 	default:
 		addInvalid(diags, path.Root("endpoint"), "Replica is no target", fmt.Errorf("the endpoint %s has the target %q at "+
 			"%s, and the replica is on %s: let both be the same machine", at.Address, name, listed, address.ValueString()))
+	}
+}
+
+// reachedDirectly reports whether clients of an endpoint reach the API servers themselves, and so at its port.
+func reachedDirectly(at endpoint.Registration) bool {
+	return at.Kind == endpoint.DNS || at.Kind == endpoint.BGP || at.Kind == endpoint.KubeVIP
+}
+
+// validateEndpointPorts checks that clients of the endpoints reach the replica at its port. It needs nothing else of
+// the registrations, whose cluster is not known before the first apply.
+func (m replicaModel) validateEndpointPorts(ctx context.Context, diags *diag.Diagnostics) {
+	if !allKnown(m.Port) {
+		return
+	}
+	for _, object := range append([]types.Object{m.Endpoint}, m.additional()...) {
+		var at registrationModel
+		if !allKnown(object) || object.As(ctx, &at, basetypes.ObjectAsOptions{}).HasError() ||
+			!allKnown(at.Address, at.Port) || at.Kind.IsUnknown() || at.TargetPort.IsUnknown() {
+			continue
+		}
+		if err := otherPort(endpoint.Registration{
+			Kind: endpoint.Kind(at.Kind.ValueString()), Address: at.Address.ValueString(), Port: int(at.Port.ValueInt64()),
+			TargetPort: int(at.TargetPort.ValueInt64()),
+		}, int(m.Port.ValueInt64())); err != nil {
+			addError(diags, path.Root("port"), "", err)
+		}
+	}
+}
+
+// otherPort returns an error if clients of an endpoint do not reach a replica at this port. HAProxy gets the port with
+// the registration.
+func otherPort(at endpoint.Registration, port int) error {
+	var cause, next string
+	switch {
+	case reachedDirectly(at) && at.Port != port:
+		cause = fmt.Sprintf("the endpoint %s (%s) has port %d, and the replica %d: clients reach the API server itself",
+			at.Address, at.Kind, at.Port, port)
+		next = "set port of both to the same value"
+	case at.Kind == endpoint.External && at.TargetPort != 0 && at.TargetPort != port:
+		cause = fmt.Sprintf("the balancer of the endpoint %s (external) sends requests to port %d of its targets, and the "+
+			"replica has port %d", at.Address, at.TargetPort, port)
+		next = "set external.target_port of the endpoint and port of its replicas to the same value"
+	default:
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Replica and endpoint have different ports", Attribute: "port", Cause: cause, Unchanged: problem.Nothing,
+		Next: next,
 	}
 }
 

@@ -99,6 +99,7 @@ func (r *replicaResource) ModifyPlan(
 		refuseOtherEndpoint(ctx, additional, plan.bundle, &resp.Diagnostics)
 	}
 	plan.validateEndpoints(ctx, &resp.Diagnostics)
+	plan.validateEndpointPorts(ctx, &resp.Diagnostics)
 	plan.warnHooks(ctx, r.session, &resp.Diagnostics)
 	if state == nil {
 		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, nil, &resp.Diagnostics)

@@ -220,7 +220,8 @@ func replicaNetwork() map[string]schema.Attribute {
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port of the API server on the machine's own address. Default `6443`. A " +
 				"change takes the replicas out of rotation and restarts all three components, one replica at a " +
-				"time. With an endpoint of the kind `dns`, `bgp` or `kube_vip`, it cannot be changed.",
+				"time. With an endpoint of the kind `dns`, `bgp` or `kube_vip`, it is the endpoint's `port` and cannot be " +
+				"changed; with `external`, it is the `target_port`. The plan refuses another one.",
 		},
 		"listen": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{stringvalidator.OneOf(listenAll)},

@@ -131,6 +131,10 @@ variable "endpoint" {
     error_message = "install_packages affects no endpoint that is external or kube_vip: no packages are installed for it. Remove it."
   }
   validation {
+    condition     = alltrue([for kind in [var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind == null]) || var.endpoint.port == var.kubernetes.port
+    error_message = "endpoint.port and kubernetes.port must be the same with dns, bgp and kube_vip: clients reach the API servers themselves."
+  }
+  validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])
     error_message = "The endpoint's address belongs to one of the machines. It must be an unused address."
   }

@@ -610,3 +610,11 @@ run "no_additional_endpoints_any_more" {
     error_message = "An empty list is none."
   }
 }
+
+run "rejects_another_port_of_a_name" {
+  command = plan
+  variables {
+    endpoint = { address = "api.example.com", port = 443, dns = { zone = "example.com", server = "10.0.0.53", tsig_key = "api" } }
+  }
+  expect_failures = [var.endpoint]
+}
