@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
@@ -33,7 +34,7 @@ func TestKeepUnread(t *testing.T) {
 		{"any other", errors.New("odd"), false},
 	} {
 		var diags diag.Diagnostics
-		reportUnread(&diags, "etcd member \"cp2\"", c.err)
+		reportUnread(&diags, path.Root("host"), "etcd member \"cp2\"", c.err)
 		if diags.HasError() == c.kept || diags.WarningsCount() > 0 != c.kept {
 			t.Errorf("%s: %v", c.name, diags)
 		}

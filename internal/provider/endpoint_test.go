@@ -400,6 +400,30 @@ func TestKubeVIPRegistration(t *testing.T) {
 	}
 }
 
+// TestEndpointAttribute: a failure points to an attribute that the endpoint has, of its kind.
+func TestEndpointAttribute(t *testing.T) {
+	schema := endpointSchema(t.Context())
+	for attribute, want := range map[string]string{
+		"external": "external.targets", "dns": "dns.targets", "bgp": "bgp.targets", "kube_vip": "kube_vip.targets",
+		"haproxy": "haproxy.hosts",
+	} {
+		state := importedState(t, schema, map[string]any{"address": "10.0.0.100"})
+		at := path.Root(attribute)
+		name := strings.TrimPrefix(want, attribute+".")
+		diags := state.SetAttribute(t.Context(), at.AtName(name), map[string]string{"cp1": "10.0.0.11"})
+		if diags.HasError() {
+			t.Fatal(diags)
+		}
+		var m endpointModel
+		if diags := state.Get(t.Context(), &m); diags.HasError() {
+			t.Fatal(diags)
+		}
+		if got := m.at().String(); got != want {
+			t.Errorf("%s: %s, want %s", attribute, got, want)
+		}
+	}
+}
+
 // TestBalancerInterface: the name of an interface is checked before anything is created.
 func TestBalancerInterface(t *testing.T) {
 	for name, want := range map[string]string{"eth0": "", "eth0.100": "", "eth 0": "Invalid interface", "": ""} {

@@ -34,7 +34,7 @@ func TestWordsOfMachines(t *testing.T) {
 		&host.HostKeyError{Address: "10.0.0.11", Seen: taunt, Known: []string{taunt}, Reason: taunt},
 	} {
 		addError(&diags, path.Root("host"), "not created", err)
-		reportUnread(&diags, "etcd member", err)
+		reportUnread(&diags, path.Root("host"), "etcd member", err)
 		warnGone(&diags, err)
 		(&session{versions: newVersions()}).warnUnknownVersions(&diags, "Version", []string{taunt}, err)
 	}

@@ -19,10 +19,10 @@ import (
 // state is kept and the user gets a warning. A machine that answers but cannot be trusted is an
 // error even if the user has abandoned it: an untrusted host key can mean a man-in-the-middle
 // attack.
-func reportUnread(diags *diag.Diagnostics, what string, err error) {
+func reportUnread(diags *diag.Diagnostics, at path.Path, what string, err error) {
 	p := asProblem(what+" not read", err)
 	if !host.Unanswered(err) {
-		diags.AddAttributeError(path.Root("host"), p.Title(), p.Text())
+		diags.AddAttributeError(at, p.Title(), p.Text())
 		return
 	}
 	p.Unchanged = "the state keeps the last observed values."

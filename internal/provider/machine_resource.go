@@ -25,9 +25,8 @@ type machineResource[M any, P modelPointer[M, T], S, T any] struct {
 
 // kindConstants are the constants of one kind of resource.
 type kindConstants struct {
-	kind           string // type name in Terraform
-	noun           string // first word of a diagnostic
-	at             path.Path
+	kind           string        // type name in Terraform
+	noun           string        // first word of a diagnostic
 	create, update time.Duration // default timeouts
 	gone, adopted  error         // errors of the domain package
 	mutable        bool          // its identity may change in place: it moves to another machine
@@ -40,6 +39,7 @@ type modelPointer[M, T any] interface {
 	name() string
 	label() string         // name in a diagnostic
 	address() types.String // of the identity
+	at() path.Path         // the attribute that names the machines, for diagnostics
 	derive(ctx context.Context, diags *diag.Diagnostics)
 	affectsMachine(ctx context.Context, before M, s *session) bool
 	fill(status T)
@@ -171,7 +171,7 @@ func (r *machineResource[M, P, S, T]) Create(
 	status, err := r.domain.createOn(ctx, spec)
 	m.fill(status)
 	if err != nil {
-		addError(&resp.Diagnostics, r.at, r.noun+" not created", err)
+		addError(&resp.Diagnostics, m.at(), r.noun+" not created", err)
 		// An object that served before must not be tainted: the next apply would remove it.
 		if r.adopted == nil || !errors.Is(err, r.adopted) {
 			keepPartial(ctx, resp, model, err)
@@ -206,7 +206,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 		return
 	}
 	if err != nil {
-		reportUnread(&resp.Diagnostics, m.label(), err)
+		reportUnread(&resp.Diagnostics, m.at(), m.label(), err)
 		return
 	}
 	m.fill(status)
@@ -238,7 +238,7 @@ func (r *machineResource[M, P, S, T]) Update(
 		r.session.begin()
 		status, err := r.domain.updateOn(ctx, prior, model, spec, &resp.Diagnostics)
 		if err != nil {
-			addError(&resp.Diagnostics, r.at, r.noun+" not changed", err)
+			addError(&resp.Diagnostics, m.at(), r.noun+" not changed", err)
 		}
 		if resp.Diagnostics.HasError() {
 			return
@@ -276,6 +276,6 @@ func (r *machineResource[M, P, S, T]) Delete(
 	r.session.begin()
 	superseded := r.session.adoptions.superseded(r.domain.identities(spec)...)
 	if err := r.domain.deleteFrom(ctx, spec, superseded, &resp.Diagnostics); err != nil {
-		addError(&resp.Diagnostics, r.at, r.noun+" not deleted", err)
+		addError(&resp.Diagnostics, m.at(), r.noun+" not deleted", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
@@ -61,6 +62,21 @@ func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) h
 func (m *endpointModel) name() string          { return m.Address.ValueString() }
 func (m *endpointModel) label() string         { return "Endpoint " + m.name() }
 func (m *endpointModel) address() types.String { return m.Address }
+
+// at returns the attribute with the machines of the kind.
+func (m *endpointModel) at() path.Path {
+	switch {
+	case !m.External.IsNull():
+		return path.Root("external").AtName("targets")
+	case !m.DNS.IsNull():
+		return path.Root("dns").AtName("targets")
+	case !m.BGP.IsNull():
+		return path.Root("bgp").AtName("targets")
+	case !m.KubeVIP.IsNull():
+		return path.Root("kube_vip").AtName("targets")
+	}
+	return path.Root("haproxy").AtName("hosts")
+}
 
 // signature returns an empty signature: an endpoint has no certificates.
 func (m *endpointModel) signature(context.Context) signature { return signature{} }

@@ -91,6 +91,7 @@ func (s *session) notWithRotation(before, after *pki.Bundle) error {
 }
 
 func (m *replicaModel) name() string          { return m.Name.ValueString() }
+func (m *replicaModel) at() path.Path         { return path.Root("host").AtName("address") }
 func (m *replicaModel) label() string         { return fmt.Sprintf("Control-plane replica %q", m.name()) }
 func (m *replicaModel) address() types.String { return addressOf(m.Host) }
 

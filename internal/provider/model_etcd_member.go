@@ -63,6 +63,7 @@ func (m etcdMemberModel) resourceID() string {
 }
 
 func (m *etcdMemberModel) name() string          { return m.Name.ValueString() }
+func (m *etcdMemberModel) at() path.Path         { return path.Root("host").AtName("address") }
 func (m *etcdMemberModel) label() string         { return fmt.Sprintf("etcd member %q", m.name()) }
 func (m *etcdMemberModel) address() types.String { return addressOf(m.Host) }
 

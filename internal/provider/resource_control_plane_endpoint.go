@@ -43,7 +43,7 @@ func newEndpointResource() resource.Resource {
 	r := &endpointResource{}
 	r.domain = r
 	r.kindConstants = kindConstants{
-		kind: "kube_control_plane_endpoint", noun: "Endpoint", at: path.Root("haproxy").AtName("hosts"),
+		kind: "kube_control_plane_endpoint", noun: "Endpoint",
 		create: 10 * time.Minute, update: 10 * time.Minute, gone: endpoint.ErrGone, adopted: endpoint.ErrAdopted,
 	}
 	return r

@@ -44,7 +44,7 @@ func newReplicaResource() resource.Resource {
 	r := &replicaResource{}
 	r.domain = r
 	r.kindConstants = kindConstants{
-		kind: "kube_control_plane_replica", noun: "Control-plane replica", at: path.Root("host").AtName("address"),
+		kind: "kube_control_plane_replica", noun: "Control-plane replica",
 		create: 10 * time.Minute, update: 20 * time.Minute, gone: controlplane.ErrGone, adopted: controlplane.ErrAdopted,
 	}
 	return r

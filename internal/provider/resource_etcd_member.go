@@ -38,7 +38,7 @@ func newEtcdMemberResource() resource.Resource {
 	r := &etcdMemberResource{}
 	r.domain = r
 	r.kindConstants = kindConstants{
-		kind: "kube_etcd_member", noun: "etcd member", at: path.Root("host").AtName("address"),
+		kind: "kube_etcd_member", noun: "etcd member",
 		create: time.Hour, update: time.Hour, gone: etcd.ErrGone, adopted: etcd.ErrAdopted, mutable: true,
 	}
 	return r
