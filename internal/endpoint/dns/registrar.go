@@ -436,6 +436,8 @@ func nextStep(err error) string {
 	case errors.Is(err, errLagging):
 		return "repair the transfer of the zone to these name servers, or list the name servers that clients use " +
 			"(dns.name_servers), then apply again"
+	case errors.Is(err, errUnresolved):
+		return "list the addresses of the name servers that clients use (dns.name_servers), then apply again"
 	case errors.Is(err, targets.ErrNotATarget):
 		return "add the replica to dns.targets of the endpoint, then apply again"
 	case errors.Is(err, errOtherPort):

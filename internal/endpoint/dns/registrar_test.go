@@ -135,6 +135,17 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
+// TestUnresolvedNameServer: the machine of probe_from does not resolve names. Addresses of the name servers help.
+func TestUnresolvedNameServer(t *testing.T) {
+	r, _ := withPrimary(t, nil, "10.0.0.11")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // in place of a resolver that does not know the name
+	_, err := r.zone.resolve(ctx, "ns1.example.net")
+	if !errors.Is(err, errUnresolved) || !strings.Contains(nextStep(err), "dns.name_servers") {
+		t.Errorf("%v; next step: %s", err, nextStep(err))
+	}
+}
+
 // TestReplacedRecord: one update replaces the record, so that the name has an address at any time.
 func TestReplacedRecord(t *testing.T) {
 	r, zone := withPrimary(t, nil, "10.0.0.11")

@@ -40,6 +40,7 @@ var (
 	errLastRecord  = errors.New("it is the last address of the name")
 	errUnreachable = fmt.Errorf("%w from the name server", endpoint.ErrSilent)
 	errLagging     = errors.New("name servers do not have the update yet")
+	errUnresolved  = errors.New("this computer cannot resolve its name, which is in another zone")
 )
 
 // zone speaks with the name servers of an endpoint's name. All requests use TCP.
@@ -313,7 +314,7 @@ func (z zone) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errUnresolved, err)
 	}
 	return ofFirstFamily(addresses), nil
 }
