@@ -10,8 +10,11 @@ import (
 
 func TestSince(t *testing.T) {
 	for _, c := range [][3]string{
-		{"1111", "1111", "1111"}, {"1111", "2222", "1111-dirty"}, {"1111", "1111-dirty", "1111-dirty"},
-		{"1111-dirty", "1111-dirty", "1111-dirty"}, {"1111-dirty", "1111", "1111-dirty"},
+		{"1111", "1111", "1111"},
+		{"1111", "2222", "1111-dirty"},
+		{"1111", "1111-dirty", "1111-dirty"},
+		{"1111-dirty", "1111-dirty", "1111-dirty"},
+		{"1111-dirty", "1111", "1111-dirty"},
 	} {
 		if got := since(c[0], c[1]); got != c[2] {
 			t.Errorf("a run that began at %s and ends at %s is of %s, want %s", c[0], c[1], got, c[2])

@@ -176,8 +176,8 @@ func splitAddress(address string) (host string, port int, err error) {
 
 var errNoReplica = errors.New("it holds no control-plane replica of this provider")
 
-// EtcdTrust returns with which authorities and certificate the API server on a machine uses etcd. It returns an error if
-// that is unknown, or if the machine has no replica of this provider.
+// EtcdTrust returns the authorities and the certificate with which the API server on a machine uses etcd. It returns an
+// error if they are unknown, or if the machine has no replica of this provider.
 func (r *Replicas) EtcdTrust(ctx context.Context, address string) (pki.Trust, error) {
 	facts, err := askStatus(ctx, r.machine(address))
 	if err != nil {

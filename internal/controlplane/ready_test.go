@@ -40,13 +40,14 @@ func TestPodWithoutContainer(t *testing.T) {
 	s := unreachable(t)
 	w := readinessWait{reasons: map[string]string{release.APIServer: "does not answer"}}
 	begins := map[string]host.UnitState{release.APIServer: {Active: "activating", Sub: "start"}}
+	runs := map[string]host.UnitState{release.APIServer: {Active: "active"}}
 	for name, c := range map[string]struct {
 		by     string
 		states map[string]host.UnitState
 		want   bool
 	}{
 		"a pod without a container": {component.StaticPod, begins, true},
-		"it has one meanwhile":      {component.StaticPod, map[string]host.UnitState{release.APIServer: {Active: "active"}}, false},
+		"it has one meanwhile":      {component.StaticPod, runs, false},
 		"a unit":                    {"", begins, false},
 	} {
 		w.setLacking(runtime.Named(c.by), c.states)

@@ -385,7 +385,8 @@ func TestWithdrawnWithoutReplica(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = encrypted(s.Bundle)
 	of := func(n int) map[pki.Part]int { return map[pki.Part]int{pki.EncryptionPart: n} }
-	if err := checkOwnStage(s, of(2), of(0), nil); !strings.Contains(cptest.Text(err), "Do not raise rotation.encryption") {
+	err := checkOwnStage(s, of(2), of(0), nil)
+	if !strings.Contains(cptest.Text(err), "Do not raise rotation.encryption") {
 		t.Errorf("an old bundle: %v", err)
 	}
 	at := []replicaStatus{{name: "cp2", generations: of(0)}}

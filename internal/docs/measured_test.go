@@ -63,7 +63,8 @@ func measuredTable(lines []string) string {
 		out.WriteString("|" + strings.Join(row, "|") + "|\n")
 	}
 	if slices.Reverse(columns); len(columns) > 0 {
-		out.WriteString("\nNot measured in this run, for any row: \"" + strings.Join(slices.Compact(columns), "\", \"") + "\".\n")
+		names := strings.Join(slices.Compact(columns), "\", \"")
+		out.WriteString("\nNot measured in this run, for any row: \"" + names + "\".\n")
 	}
 	if len(names) > 0 {
 		out.WriteString("\nNot measured in this run: \"" + strings.Join(names, "\", \"") + "\".\n")

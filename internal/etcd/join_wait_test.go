@@ -74,8 +74,8 @@ func TestJoinWaits(t *testing.T) {
 	})
 }
 
-// TestDataDeletedWhileItServes: the data directory of a serving member was deleted. No wait helps, so the error comes at
-// once.
+// TestDataDeletedWhileItServes: the data directory of a serving member was deleted. No wait helps, so the error comes
+// at once.
 func TestDataDeletedWhileItServes(t *testing.T) {
 	t.Parallel()
 	f := newSmallFleet(t)

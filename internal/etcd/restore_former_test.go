@@ -216,8 +216,8 @@ func TestFormerClusterStays(t *testing.T) {
 	f.holds("cp2", "later")
 }
 
-// TestFormerDataIsNotWiped: a member that a restore has given up comes back alone, and is destroyed. Its data, which may
-// be newer than what was restored, is archived.
+// TestFormerDataIsNotWiped: a member that a restore has given up comes back alone, and is destroyed. Its data, which
+// may be newer than what was restored, is archived.
 func TestFormerDataIsNotWiped(t *testing.T) {
 	t.Parallel()
 	f := newFormerFleet(t)

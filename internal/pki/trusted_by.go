@@ -31,7 +31,8 @@ func (b *Bundle) TrustedBy(a Authority, roots string, now time.Time) bool {
 		if err != nil {
 			continue
 		}
-		if root, unreadable := x509.ParseCertificate([]byte(der)); unreadable == nil && cross.CheckSignatureFrom(root) == nil {
+		root, unreadable := x509.ParseCertificate([]byte(der))
+		if unreadable == nil && cross.CheckSignatureFrom(root) == nil {
 			return true
 		}
 	}

@@ -116,8 +116,9 @@ func TestScripts(t *testing.T) {
 	if second := s.await("active"); second == first {
 		t.Error("a second start without a change is none")
 	}
-	ages := s.run("touch -d '-100 seconds' $STATE/old; replica_age $STATE/old; replica_age $STATE/pods/kube-scheduler.yaml; " +
-		"replica_age $STATE/none; systemctl() { echo '$(id)'; }; replica_age $STATE/old")
+	ages := s.run("touch -d '-100 seconds' $STATE/old; replica_age $STATE/old; " +
+		"replica_age $STATE/pods/kube-scheduler.yaml; replica_age $STATE/none; " +
+		"systemctl() { echo '$(id)'; }; replica_age $STATE/old")
 	if !regexp.MustCompile(`^10[0-9]\n[0-9]{1,2}\n$`).MatchString(ages) {
 		t.Errorf("the ages of manifests are %q", ages)
 	}

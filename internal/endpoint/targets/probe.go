@@ -200,8 +200,9 @@ func (s *Set) probeAgain(ctx context.Context, t Target) error {
 }
 
 // probeThroughOthers is Probe for a machine that is not reached by SSH: its API server may
-// serve all the same. All other targets ask at once, because one of them may hang, or be cut off from this one. An answer
-// to one of them is enough. Nobody can ask for its record, so its certificate is compared with those of the others.
+// serve all the same. All other targets ask at once, because one of them may hang, or be cut off from this one. An
+// answer to one of them is enough. Nobody can ask for its record, so its certificate is compared with those of the
+// others.
 func (s *Set) probeThroughOthers(ctx context.Context, t Target) error {
 	type answer struct {
 		chain []*x509.Certificate

@@ -28,8 +28,8 @@ func FixedFiles(s Spec) []host.File {
 	}
 }
 
-// WantedDigest returns Status.ConfigDigest of a member that does not differ from s. It is for tests, here and in package
-// etcd, and here because only this package knows all files of a member.
+// WantedDigest returns Status.ConfigDigest of a member that does not differ from s. It is for tests, here and in
+// package etcd, and here because only this package knows all files of a member.
 func WantedDigest(s Spec) string {
 	states := map[string]host.FileState{}
 	for _, f := range slices.Concat(FixedFiles(s), s.volumeFiles(), s.SnapshotMember().Files()) {

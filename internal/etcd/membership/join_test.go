@@ -79,15 +79,18 @@ func TestNextJoinStep(t *testing.T) {
 		},
 		{
 			"its data was deleted while it serves", clusterOf("Lhhh"),
-			edit(running, func(s *JoiningMember) { s.Data, s.Pending = false, false }), JoinStep{Kind: JoinRefuse, ID: 4},
+			edit(running, func(s *JoiningMember) { s.Data, s.Pending = false, false }),
+			JoinStep{Kind: JoinRefuse, ID: 4},
 		},
 		{
 			"its data was deleted, and it does not answer", silent,
-			edit(running, func(s *JoiningMember) { s.Data, s.Pending = false, false }), JoinStep{Kind: JoinWait, ID: 4},
+			edit(running, func(s *JoiningMember) { s.Data, s.Pending = false, false }),
+			JoinStep{Kind: JoinWait, ID: 4},
 		},
 		{
 			"joining, its data was not there yet when the machine was observed", clusterOf("Lhhh"),
-			edit(running, func(s *JoiningMember) { s.Data = false }), JoinStep{Kind: JoinWait, ID: 4},
+			edit(running, func(s *JoiningMember) { s.Data = false }),
+			JoinStep{Kind: JoinWait, ID: 4},
 		},
 		{"starting", unnamedLearner, running, JoinStep{Kind: JoinWait, ID: 4}},
 		{"serving learner", learner, running, JoinStep{Kind: JoinPromote, ID: 4}},
