@@ -45,7 +45,7 @@ func snapshotsSchema() schema.Attribute {
 					"as root, for at most 45 minutes including the snapshot. Their environment has `SNAPSHOT` (the " +
 					"file's path), `SNAPSHOT_NAME` (the file's unique name), `CLUSTER`, `MEMBER` (the member on the machine " +
 					"that saved it) and the variables of `environment_file`. If they fail, the service fails, and " +
-					"the next run tries again, oldest first. They are stored in the state and in plans: put " +
+					"the next run tries again, newest first. They are stored in the state and in plans: put " +
 					"secrets into `environment_file`. Conflicts with `s3`. Default: none; snapshots stay on the machines.",
 			},
 			"s3": storeSchema(),

@@ -37,33 +37,35 @@ ask() {
 # snapshots lists the snapshots, the oldest first.
 snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db$' | sort || true; }
 
-# send uploads the snapshots that have not been uploaded, the oldest first. One that is damaged may not keep the others
-# here. A server that refuses one is not asked for each of them, which could take the run longer than it may last. Why
-# commands fail is not known: of the others, only the newest is tried then. The uploads end before the run has to.
+# send uploads the snapshots that have not been uploaded: the newest first, because a backlog may take longer than a run,
+# and then the others, the oldest first. One that is damaged, or that fails alone, may not keep the others here. A server
+# or commands that fail twice in a row are not tried for each of them. The uploads end before the run has to.
 send() {
   newest=$(snapshots | tail -n 1)
-  refused=''
-  for name in $(snapshots); do
+  failures=0
+  for name in $newest $(snapshots | grep -vxF "$newest"); do
     [ ! -e "$dir/$name.sent" ] || continue
-    [ -z "$refused" ] || [ "$name" = "$newest" ] || continue
     status=0
     deliver "$name" || status=$?
     if [ "$status" -eq 0 ]; then
       : >"$dir/$name.sent"
       sent=yes
+      failures=0
       echo "$name was uploaded"
     elif [ "$(remaining)" -le 0 ]; then
       fail "$name was not uploaded: the uploads must end $((upload_limit / 60)) minutes after the start of a run;" \
         "the next run tries again"
       return
-    elif [ -z "$store" ]; then
-      fail "$name was not uploaded: the upload command failed; the next run tries again"
-      refused=yes
-    elif [ "$status" -eq 3 ]; then
+    elif [ -n "$store" ] && [ "$status" -eq 3 ]; then
       fail "$name in $dir is damaged: remove it"
     else
-      fail "$name was not uploaded to the bucket; the next run tries again"
-      return
+      if [ -n "$store" ]; then
+        fail "$name was not uploaded to the bucket; the next run tries again"
+      else
+        fail "$name was not uploaded: the upload command failed; the next run tries again"
+      fi
+      failures=$((failures + 1))
+      [ "$failures" -lt 2 ] || return 0
     fi
   done
 }

@@ -220,7 +220,7 @@ func TestUploadHangs(t *testing.T) {
 			"\nprune uploaded\necho --\n(cd \"$dir\" && echo *.db)\nsend\nprune\n(cd \"$dir\" && echo *.db)\n"
 		begun := time.Now()
 		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
-		want := "--\n" + first + " " + third + "\n" + first + " was not uploaded: the uploads must end 0 minutes after the " +
+		want := "--\n" + first + " " + third + "\n" + third + " was not uploaded: the uploads must end 0 minutes after the " +
 			"start of a run; the next run tries again\n" + first + " was never uploaded and is removed: at most 1 snapshots " +
 			"are kept\n" + third + "\n"
 		if err != nil || string(out) != want || time.Since(begun) > 20*time.Second {
@@ -259,22 +259,30 @@ func TestSendGoesOn(t *testing.T) {
 		sent     string
 		noted    string
 	}{
-		"bucket": {true, "0 0 0 0", "a b c d", "a b c d", ""},
+		"bucket": {true, "0 0 0 0", "d a b c", "a b c d", ""},
 		"bucket, damaged": {
-			true, "3 0 3 0", "a b c d", "b d", "a in DIR is damaged: remove it\nc in DIR is damaged: remove it\n",
+			true, "3 0 3 0", "d a b c", "b d", "a in DIR is damaged: remove it\nc in DIR is damaged: remove it\n",
 		},
-		"bucket, newest damaged": {true, "0 0 0 3", "a b c d", "a b c", "d in DIR is damaged: remove it\n"},
-		"bucket, refused": {
-			true, "3 1 0 0", "a b", "",
-			"a in DIR is damaged: remove it\nb was not uploaded to the bucket; the next run tries again\n",
+		"bucket, newest damaged": {true, "0 0 0 3", "d a b c", "a b c", "d in DIR is damaged: remove it\n"},
+		"bucket, the oldest fails": {
+			true, "1 0 0 0", "d a b c", "b c d", "a was not uploaded to the bucket; the next run tries again\n",
 		},
-		"commands": {false, "0 0 0 0", "a b c d", "a b c d", ""},
+		"bucket, fails each": {
+			true, "1 1 1 1", "d a", "", "d was not uploaded to the bucket; the next run tries again\n" +
+				"a was not uploaded to the bucket; the next run tries again\n",
+		},
+		"bucket, damaged, and two fail": {
+			true, "3 1 1 0", "d a b c", "d", "a in DIR is damaged: remove it\n" +
+				"b was not uploaded to the bucket; the next run tries again\n" +
+				"c was not uploaded to the bucket; the next run tries again\n",
+		},
+		"commands": {false, "0 0 0 0", "d a b c", "a b c d", ""},
 		"commands, one fails": {
-			false, "0 3 0 0", "a b d", "a d", "b was not uploaded: the upload command failed; the next run tries again\n",
+			false, "0 3 0 0", "d a b c", "a c d", "b was not uploaded: the upload command failed; the next run tries again\n",
 		},
 		"commands, all fail": {
-			false, "1 1 1 1", "a d", "", "a was not uploaded: the upload command failed; the next run tries again\n" +
-				"d was not uploaded: the upload command failed; the next run tries again\n",
+			false, "1 1 1 1", "d a", "", "d was not uploaded: the upload command failed; the next run tries again\n" +
+				"a was not uploaded: the upload command failed; the next run tries again\n",
 		},
 	} {
 		dir := t.TempDir()
@@ -307,6 +315,22 @@ func TestSendGoesOn(t *testing.T) {
 		if got := strings.Join(strings.Fields(string(tried)), " "); got != c.tried || strings.Join(marks, " ") != c.sent {
 			t.Errorf("%s: tried %s, sent %s; want %s, %s", what, got, marks, c.tried, c.sent)
 		}
+	}
+}
+
+// TestSendNewestFirst: the newest snapshot is uploaded also if the time of the run is used up after one.
+func TestSendNewestFirst(t *testing.T) {
+	_, send, _ := strings.Cut(string(scheduledScript), "# send uploads")
+	send, _, _ = strings.Cut("# "+send, "# sweep removes")
+	dir := t.TempDir()
+	script := "dir=" + dir + " store=/program sent=''\nupload_limit=2700\nfail() { echo \"$*\"; }\n" +
+		"snapshots() { printf 'a\\nb\\nc\\nd\\ne\\n'; }\n" + send +
+		"\nremaining() { [ -n \"$sent\" ] && echo 0 || echo 9; }\n" +
+		"deliver() { [ \"$(remaining)\" -gt 0 ]; }\nsend\n"
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+	marks, _ := filepath.Glob(dir + "/*.sent")
+	if err != nil || len(marks) != 1 || filepath.Base(marks[0]) != "e.sent" {
+		t.Errorf("%v: sent %v\n%s", err, marks, out)
 	}
 }
 
