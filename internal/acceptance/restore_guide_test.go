@@ -261,7 +261,7 @@ func (s *lostStory) followGuide(t *testing.T) {
 	s.credentials(t)
 	listed := s.user.typeCommands(t, here.Replace(documentedScript(t, "restore", 0)))
 	expectContains(t, listed, "verified")
-	name := regexp.MustCompile(`\d{8}T\d{6}Z-[a-z0-9-]*\.db`).FindString(listed)
+	name := regexp.MustCompile(`\d{8}T\d{6}Z-[a-z0-9.-]*\.db`).FindString(listed)
 	saved, err := snapshot.StoredAt(name)
 	if err != nil {
 		t.Fatal(err)

@@ -131,10 +131,17 @@ prune() {
 }
 
 # part moves the snapshots of an earlier cluster of this machine away: they are not this one's to upload or to remove.
+# The cluster of the bundle stays when all members are destroyed and made again, and that of etcd does not.
 part() {
-  id=$(sed -n 's/^ *"cluster_id": "\([0-9a-f]*\)",*$/\1/p' "$record" | head -n 1)
+  part_by cluster_id "$dir/.cluster"
+  part_by etcd_cluster_id "$dir/.etcd-cluster"
+}
+
+# part_by FIELD FILE: does so if a field of the record is not what it was, which is in a file.
+part_by() {
+  id=$(sed -n 's/^ *"'"$1"'": "\([0-9a-f]*\)",*$/\1/p' "$record" | head -n 1)
   [ -n "$id" ] || return 0
-  before=$(head -c 64 "$dir/.cluster" 2>/dev/null | tr -cd '0-9a-f' || true)
+  before=$(head -c 64 "$2" 2>/dev/null | tr -cd '0-9a-f' || true)
   [ "$before" != "$id" ] || return 0
   if [ -n "$before" ] && [ -n "$(snapshots)" ]; then
     mkdir -p "$dir-$before"
@@ -144,7 +151,7 @@ part() {
     done
     echo "the snapshots of the cluster $before, which this machine had before, are in $dir-$before"
   fi
-  printf '%s\n' "$id" >"$dir/.cluster"
+  printf '%s\n' "$id" >"$2"
 }
 
 umask 077
@@ -160,7 +167,9 @@ if ! ask; then
 elif [ "$leader" != "$(value MemberID)" ]; then
   echo "another member is the leader; its machine saves the snapshot"
 else
-  file=$(date -u +%Y%m%dT%H%M%SZ)-$member.db
+  # The name says which etcd cluster it is of: each bootstrap has another ID, also with the same bundle.
+  id=$(value ClusterID | grep -x '[0-9]\{1,20\}' || true)
+  file=$(date -u +%Y%m%dT%H%M%SZ)-$member${id:+.etcd-$(printf %x "$id")}.db
   rm -f "$dir/$file.sent"
   if /bin/sh -eu "$0" save "$file" $(($(value DBSize) + reserve)); then
     newest=$(snapshots | tail -n 1)

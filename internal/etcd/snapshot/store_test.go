@@ -431,9 +431,10 @@ func TestFormerCluster(t *testing.T) {
 		return err == nil
 	}
 	const first, second = "20260101T000000Z-cp1.example.com.db", "20260102T000000Z-cp1.db"
+	etcdCluster := ""
 	run := func(cluster string) {
 		t.Helper()
-		write(record, "{\n  \"version\": 1,\n  \"cluster_id\": \""+cluster+"\",\n  \"name\": \"cp1\"\n}\n")
+		write(record, "{\n  \"version\": 1,\n  \"cluster_id\": \""+cluster+"\",\n"+etcdCluster+"  \"name\": \"cp1\"\n}\n")
 		script := "dir=" + dir + " record=" + record + "\n" + list + "\n" + part + "\npart\n"
 		if out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -451,5 +452,40 @@ func TestFormerCluster(t *testing.T) {
 	run("bbbb")
 	if there(dir+"/"+first) || !there(dir+"-aaaa/"+first) || there(dir+"/"+first+".sent") || !there(dir+"/"+second) {
 		t.Error("the snapshot of the earlier cluster is not moved away")
+	}
+	for _, id := range []string{"c1", "c1", "c2"} { // the bundle stays
+		if id == "c2" && !there(dir+"/"+second) {
+			t.Error("the etcd cluster's own snapshot is moved")
+		}
+		etcdCluster = "  \"etcd_cluster_id\": \"" + id + "\",\n"
+		run("bbbb")
+	}
+	if there(dir+"/"+second) || !there(dir+"-c1/"+second) {
+		t.Error("the snapshot of the earlier etcd cluster is not moved away")
+	}
+}
+
+// TestNameOfCluster: the name of a scheduled snapshot has the ID of its etcd cluster, in hex.
+func TestNameOfCluster(t *testing.T) {
+	_, value, _ := strings.Cut(string(scheduledScript), "\nvalue() {")
+	value, _, _ = strings.Cut("value() {"+value, "# ask waits")
+	_, name, _ := strings.Cut(string(scheduledScript), "# The name says which etcd cluster")
+	name, _, ok := strings.Cut("# "+name, "  rm -f")
+	if !ok {
+		t.Fatal("the script makes no name")
+	}
+	for id, want := range map[string]string{
+		"14841639068965178418": ".etcd-cdf818194e3a8c32.db", "10": ".etcd-a.db", "": ".db", "$(id)": ".db", "1; id": ".db",
+	} {
+		script := "member=cp1.example.com\n" + value + "said='\"ClusterID\" : " + id + "\n\"MemberID\" : 7'\n" + name +
+			"\necho \"${file#*-}\"\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != "cp1.example.com"+want {
+			t.Errorf("%q: %v, %s, want %s", id, err, got, want)
+		}
+	}
+	longest := "20260102T030405Z-" + strings.Repeat("m", 64) + ".etcd-" + strings.Repeat("f", 16) + ".db"
+	if _, err := StoredAt(longest); err != nil {
+		t.Error(err)
 	}
 }
