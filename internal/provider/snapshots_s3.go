@@ -92,7 +92,8 @@ func storeSchema() schema.Attribute {
 				Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultStoreKept),
 				Validators: []validator.Int64{int64validator.Between(0, 100000)},
 				MarkdownDescription: "Number of newest verified snapshots of the cluster that are kept in the bucket. Older " +
-					"ones are removed after an upload, and uploads that were cut; a locked one is left until its lock ends. `0` " +
+					"ones are removed after an upload, and uploads that were cut; a locked one is left until its lock ends. The " +
+					"newest ones, up to three, of each former etcd cluster of the same bundle stay, until you remove them. `0` " +
 					"removes nothing: use a lifecycle rule of the bucket, with credentials that cannot delete. Default `168`.",
 			},
 		},

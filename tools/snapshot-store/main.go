@@ -172,6 +172,9 @@ func runPrune(ctx context.Context, s *store, args []string, _ io.Reader, out io.
 	if r.Unread && r.Removed > 0 {
 		note = "the bucket's versioning cannot be read (s3:GetBucketVersioning): removed versions may stay\n"
 	}
+	if r.Former > 0 {
+		note += fmt.Sprintf("%d more snapshots are kept: they are the newest ones of former etcd clusters\n", r.Former)
+	}
 	_, err = fmt.Fprintf(out, "%d snapshots are kept, %d objects were removed, %d are locked\n%s", r.Kept, r.Removed,
 		r.Locked, note)
 	return err

@@ -15,6 +15,8 @@ import (
 // pruned is what a removal of old snapshots has done.
 type pruned struct {
 	Kept, Removed, Locked int
+	// Former is how many more are kept, because they are the newest ones of former clusters of etcd.
+	Former int
 	// Unread is whether the bucket does not say if it has versions: what was removed may be there as older versions.
 	Unread bool
 }
@@ -22,21 +24,29 @@ type pruned struct {
 // abandoned is the age from which an upload that has not ended was cut.
 var abandoned = 24 * time.Hour
 
-// prune removes what is older than the newest verified snapshots that are kept, the oldest first. If fewer are
-// verified, nothing is removed. A locked object stays, is no failure, and counts if this run has found it. What one run
-// leaves, the next ones remove.
+// keptOfFormer is how many of the newest verified snapshots of each etcd cluster stay, if no fewer are kept at all. An
+// empty cluster that was made by accident would remove the only good ones otherwise.
+const keptOfFormer = 3
+
+// prune removes what is older than the newest verified snapshots that are kept, the oldest first, but for the newest
+// ones of each former cluster of etcd. If fewer are verified, nothing is removed. A locked object stays, is no failure,
+// and counts if this run has found it. What one run leaves, the next ones remove.
 func (s *store) prune(ctx context.Context) (pruned, error) {
 	if s.Kept == 0 {
 		return pruned{}, errors.New("kept is 0: the bucket's own rules remove snapshots")
 	}
-	oldest, kept, err := oldestKept(s.newestFirst(ctx), s.Kept, func(o object) (bool, error) {
+	kept := map[string]int{} // etcd cluster → its verified snapshots that are kept
+	oldest, total, err := oldestKept(s.newestFirst(ctx), s.Kept, func(o object) (bool, error) {
 		_, err := s.verifyRanked(ctx, o)
 		if fatal(err) {
 			return false, err
 		}
+		if err == nil {
+			kept[etcdOf(s.snapshotAt(o.key))]++
+		}
 		return err == nil, nil
 	})
-	result := pruned{Kept: kept}
+	result := pruned{Kept: total}
 	if err != nil || oldest == "" {
 		return result, err
 	}
@@ -49,6 +59,17 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 		return result, err
 	}
 	result.Locked, result.Unread = locked, unread
+	want := min(s.Kept, keptOfFormer)
+	old, result.Former, err = withoutNewest(old, s.snapshotAt, kept, want, func(key string) (bool, error) {
+		_, err := s.verified(ctx, key)
+		if fatal(err) {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return result, err
+	}
 	err = removeOld(old, rand.IntN, func(v objectVersion) (bool, error) {
 		locked, err := s.remove(ctx, v)
 		switch {
@@ -117,6 +138,37 @@ func oldestKept(
 		}
 	}
 	return "", kept, nil
+}
+
+// withoutNewest returns old versions, the oldest first, without those of the newest verified snapshots of each etcd
+// cluster, so that it has as many as wanted with those that it has already, and the number of these snapshots.
+func withoutNewest(
+	old []objectVersion, snapshotAt func(key string) string, have map[string]int, want int,
+	verified func(key string) (bool, error),
+) (left []objectVersion, newest int, err error) {
+	keep, seen := map[string]bool{}, map[string]bool{}
+	for _, v := range slices.Backward(old) {
+		key := strings.TrimSuffix(v.key, manifestEnd)
+		cluster := etcdOf(snapshotAt(key))
+		if seen[key] || have[cluster] >= want {
+			continue
+		}
+		seen[key] = true
+		good, err := verified(key)
+		if err != nil {
+			return nil, 0, err
+		}
+		if good {
+			have[cluster]++
+			keep[key] = true
+		}
+	}
+	for _, v := range old {
+		if !keep[strings.TrimSuffix(v.key, manifestEnd)] {
+			left = append(left, v)
+		}
+	}
+	return left, len(keep), nil
 }
 
 // snapshotAt returns the name of the snapshot to which a key belongs, as its content or its manifest; "" if it belongs

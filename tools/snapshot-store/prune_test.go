@@ -168,6 +168,79 @@ func TestPruneCut(t *testing.T) {
 	}
 }
 
+// nameOf returns the name of the n-th snapshot, of an etcd cluster.
+func nameOf(n int, etcdCluster string) string {
+	return strings.TrimSuffix(name(n), ".db") + ".etcd-" + etcdCluster + ".db"
+}
+
+// TestPruneFormer: a new etcd cluster does not remove the newest snapshots of the former one, however many it has.
+func TestPruneFormer(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config() // three are kept
+	st := opened(t, c)
+	for n := range 5 {
+		mustPut(t, st, writeSnapshot(t, nameOf(n, "a"), 1<<16))
+	}
+	s.add(st.directory()+nameOf(5, "a")+encryptedEnd, "an upload that has not ended")
+	for n := range 3 {
+		mustPut(t, st, writeSnapshot(t, nameOf(6+n, "b"), 1<<16))
+	}
+	wanted := func(run string, want pruned, names ...string) {
+		t.Helper()
+		if r, err := st.prune(t.Context()); err != nil || r != want {
+			t.Errorf("%s: %+v, %v, want %+v", run, r, st.explain(err), want)
+		}
+		all, err := st.list(t.Context())
+		var left []string
+		for _, l := range all {
+			left = append(left, l.Snapshot)
+		}
+		slices.Sort(left)
+		if err != nil || !slices.Equal(left, names) {
+			t.Errorf("%s: %q are left, %v, want %q", run, left, err, names)
+		}
+	}
+	wanted("first", pruned{Kept: 3, Removed: 5, Former: 3}, nameOf(2, "a"), nameOf(3, "a"), nameOf(4, "a"),
+		nameOf(6, "b"), nameOf(7, "b"), nameOf(8, "b"))
+	mustPut(t, st, writeSnapshot(t, nameOf(9, "b"), 1<<16))
+	wanted("second", pruned{Kept: 3, Removed: 2, Former: 3}, nameOf(2, "a"), nameOf(3, "a"), nameOf(4, "a"),
+		nameOf(7, "b"), nameOf(8, "b"), nameOf(9, "b"))
+	st.Kept = 1
+	wanted("fewer are kept", pruned{Kept: 1, Removed: 8, Former: 1}, nameOf(4, "a"), nameOf(9, "b"))
+}
+
+// TestWithoutNewest: old versions of the newest verified snapshots of each etcd cluster stay, with their manifests.
+func TestWithoutNewest(t *testing.T) {
+	var old []objectVersion
+	for n, etcdCluster := range []string{"a", "a", "a", "b", "a"} {
+		key := nameOf(n, etcdCluster)
+		old = append(old, objectVersion{key, "1"}, objectVersion{key, "2"}, objectVersion{key + manifestEnd, "1"})
+	}
+	for unverified, c := range map[int]struct {
+		have map[string]int
+		want []int // those that are removed
+	}{
+		-1: {map[string]int{"c": 9}, []int{0, 1}},
+		4:  {map[string]int{"c": 9}, []int{0, 4}},
+		3:  {map[string]int{"a": 1}, []int{0, 1, 2, 3}},
+	} {
+		left, newest, err := withoutNewest(old, snapshotOf, c.have, 2, func(key string) (bool, error) {
+			return unverified < 0 || !strings.HasPrefix(key, strings.TrimSuffix(name(unverified), ".db")), nil
+		})
+		var got []int
+		for i := 0; i < len(left); i += 3 {
+			got = append(got, slices.Index(old, left[i])/3)
+		}
+		if err != nil || !slices.Equal(got, c.want) || len(left) != 3*len(got) || newest != 5-len(got) {
+			t.Errorf("%d is not verified: %v are removed (%d versions), %d stay, %v", unverified, got, len(left), newest, err)
+		}
+	}
+	_, _, err := withoutNewest(old, snapshotOf, map[string]int{}, 1, func(string) (bool, error) {
+		return false, errors.New("no answer")
+	})
+	wantError(t, "no answer", err, "no answer")
+}
+
 func TestOldestKept(t *testing.T) {
 	// The newest first: v is verified, u is not, ! cannot be read, ? cannot be listed.
 	for pattern, want := range map[string]string{

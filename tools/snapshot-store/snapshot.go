@@ -19,6 +19,7 @@ import (
 // the bucket is never read and never removed.
 var (
 	nameForm   = regexp.MustCompile(`^\d{8}T\d{6}Z-[a-z0-9][a-z0-9.-]{0,99}\.db$`)
+	etcdForm   = regexp.MustCompile(`\.etcd-([0-9a-f]{1,16})\.db$`) // its end, which the timer's script writes
 	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
@@ -119,6 +120,15 @@ func snapshotOf(key string) string {
 		return ""
 	}
 	return name
+}
+
+// etcdOf returns etcd's ID of the cluster that a snapshot is of, by its name; "" if that does not say it. The directory
+// has the ID of the bundle, which may have had several clusters of etcd: each bootstrap and each restore makes another.
+func etcdOf(snapshot string) string {
+	if parts := etcdForm.FindStringSubmatch(snapshot); parts != nil {
+		return parts[1]
+	}
+	return ""
 }
 
 // etcdDigest checks the SHA-256 that etcd appends to a snapshot, while the snapshot passes by. The
