@@ -58,7 +58,8 @@ func restoreSchema() schema.Attribute {
 			"bucket": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("snapshot in the bucket", validateStored)},
 				MarkdownDescription: "Snapshot in the bucket of `snapshots.s3`: `newest` for the newest verified one, or a name " +
-					"as `kube-snapshot-store list` shows it. The machine of one member fetches it, with the variables of " +
+					"as `kube-snapshot-store list` shows it. `newest` is refused if that one is much smaller than the newest one " +
+					"of the etcd cluster before. The machine of one member fetches it, with the variables of " +
 					"`snapshots.environment_file`. Default: none.",
 			},
 			"identity_file": schema.StringAttribute{

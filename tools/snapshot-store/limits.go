@@ -30,6 +30,8 @@ var (
 	// mostTried is how many objects one run of prune tries to remove, so that it ends within minutes. One that is
 	// locked counts too.
 	mostTried = 5000
+	// mostCompared is how many older snapshots of the same etcd cluster are passed over on the way to one of another.
+	mostCompared = 10_000
 )
 
 var errTooLong = errors.New("the server's answer is too long")

@@ -204,20 +204,59 @@ func (s *store) named(ctx context.Context, name string) (object, manifest, error
 // longestSpan is the longest time in days that newestFirst looks at before it looks at everything that is older.
 const longestSpan = 1 << 12
 
-// newest returns the newest verified snapshot.
+// newest returns the newest verified snapshot. It refuses one that is much smaller than the newest one of the etcd
+// cluster before: an empty cluster that was made by accident saves snapshots too.
 func (s *store) newest(ctx context.Context) (object, manifest, error) {
+	var chosen object
+	var of manifest // of chosen
+	compared := 0
 	for o, err := range s.newestFirst(ctx) {
-		if err != nil {
+		last := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
+		switch {
+		case err != nil && of.Snapshot != "" && errors.As(err, new(tooMany)):
+			return chosen, of, nil
+		case err != nil:
 			return object{}, manifest{}, err
+		case of.Snapshot != "" && (etcdOf(last) == "" || etcdOf(last) == etcdOf(of.Snapshot)):
+			if compared++; compared == mostCompared {
+				return chosen, of, nil
+			}
+			continue
 		}
 		m, err := s.verifyRanked(ctx, o)
-		if err == nil || fatal(err) {
-			return o, m, err
+		switch {
+		case fatal(err):
+			return object{}, manifest{}, err
+		case err != nil:
+			s.note("%s is skipped: %v", last, err)
+		case of.Snapshot != "":
+			return chosen, of, s.compareClusters(of, m)
+		case etcdOf(m.Snapshot) == "":
+			return o, m, nil
+		default:
+			chosen, of = o, m
 		}
-		s.note("%s is skipped: %v", snapshotOf(strings.TrimPrefix(o.key, s.directory())), err)
+	}
+	if of.Snapshot != "" {
+		return chosen, of, nil
 	}
 	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
 		s.directory())
+}
+
+// muchLarger is how many times larger a snapshot of the former etcd cluster is if the newer one may have lost its data.
+const muchLarger = 4
+
+// compareClusters compares the newest snapshot with the newest one of the etcd cluster before.
+func (s *store) compareClusters(newest, former manifest) error {
+	text := fmt.Sprintf("the newest snapshot %s (%d bytes) is of another etcd cluster than %s (%d bytes) before it",
+		newest.Snapshot, newest.Size, former.Snapshot, former.Size)
+	if former.Size/muchLarger <= newest.Size {
+		s.note("%s", text)
+		return nil
+	}
+	return errors.New(text + ", which is much larger, so it may be of a cluster that was made without the data: " +
+		"use the name of the one that you want instead of the newest. Those that nobody needs can be removed from the bucket")
 }
 
 // newestFirst returns the snapshots in the store, the newest first, until an error. Names begin with the time, so it

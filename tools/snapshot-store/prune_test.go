@@ -209,6 +209,33 @@ func TestPruneFormer(t *testing.T) {
 	wanted("fewer are kept", pruned{Kept: 1, Removed: 8, Former: 1}, nameOf(4, "a"), nameOf(9, "b"))
 }
 
+// TestNewestOfTwoClusters: the newest snapshot is not that of a cluster that seems to have been made without the data.
+func TestNewestOfTwoClusters(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config()
+	st := opened(t, c)
+	mustPut(t, st, writeSnapshot(t, nameOf(0, "a"), 1<<18))
+	mustPut(t, st, writeSnapshot(t, nameOf(1, "a"), 1<<18))
+	mustPut(t, st, writeSnapshot(t, nameOf(2, "b"), 1<<15))
+	mustPut(t, st, writeSnapshot(t, nameOf(3, "b"), 1<<15))
+	_, _, err := st.choose(t.Context(), "")
+	wantError(t, "much smaller", err, nameOf(3, "b")+" (32800 bytes) is of another etcd cluster than "+nameOf(1, "a"))
+	if _, m, err := st.choose(t.Context(), nameOf(3, "b")); err != nil || m.Snapshot != nameOf(3, "b") {
+		t.Errorf("by its name: %s, %v", m.Snapshot, err)
+	}
+	mustPut(t, st, writeSnapshot(t, nameOf(4, "c"), 1<<17))
+	if _, m, err := st.choose(t.Context(), ""); err != nil || m.Snapshot != nameOf(4, "c") {
+		t.Errorf("after a restore: %s, %v", m.Snapshot, err)
+	}
+	mostCompared = 1
+	t.Cleanup(func() { mostCompared = 10_000 })
+	mustPut(t, st, writeSnapshot(t, nameOf(5, "d"), 1<<13))
+	mustPut(t, st, writeSnapshot(t, nameOf(6, "d"), 1<<13))
+	if _, m, err := st.choose(t.Context(), ""); err != nil || m.Snapshot != nameOf(6, "d") {
+		t.Errorf("with many of the same cluster: %s, %v", m.Snapshot, err)
+	}
+}
+
 // TestWithoutNewest: old versions of the newest verified snapshots of each etcd cluster stay, with their manifests.
 func TestWithoutNewest(t *testing.T) {
 	var old []objectVersion
