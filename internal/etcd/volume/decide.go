@@ -2,6 +2,7 @@ package volume
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -81,6 +82,11 @@ type Decision struct {
 // it last, the other one was seen to have stopped, or the user vouches for that.
 func Decide(w Want, o Observed, holder Holder) Decision {
 	switch {
+	case len(o.Copies) > 0:
+		return refuse(fmt.Sprintf("%s names more than one disk of the machine, %s and %s: they are copies, "+
+			"and an older one lacks what the member has acknowledged", w.Spec.Name(), o.Device, strings.Join(o.Copies, ", ")),
+			"detach those that are not the member's volume, or give them another UUID (tune2fs -U random, xfs_admin -U "+
+				"generate), label or partition table, then apply again")
 	case holder == Leaving && (o.Device == "" || o.Identity == nil && (o.Kind == Ext4 || o.Kind == XFS)):
 		// What the other machine has only in its log cannot be seen until it has unmounted the volume.
 		return Decision{Action: Release}

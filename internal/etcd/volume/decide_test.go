@@ -67,6 +67,17 @@ func TestDecide(t *testing.T) {
 		want   Action
 		reason string
 	}{
+		"a copy is attached": {
+			o:    with(attached(identity(here, Member)), func(o *Observed) { o.Copies = []string{"/dev/sdc"} }),
+			last: here, reason: "names more than one disk of the machine, /dev/sdb and /dev/sdc",
+		},
+		"a copy is attached, to be released": {
+			o:    with(attached(nil), func(o *Observed) { o.Copies = []string{"/dev/sdc"} }),
+			last: there, holder: Leaving, reason: "names more than one disk",
+		},
+		"a copy of an empty file system is attached": {
+			o: with(attached(nil), func(o *Observed) { o.Copies = []string{"/dev/sdc"} }), reason: "names more than one disk",
+		},
 		"not attached":                 {o: Observed{}, reason: "is not attached"},
 		"not attached, to be released": {o: Observed{}, holder: Leaving, want: Release},
 		"its log is not written yet":   {o: attached(nil), last: there, holder: Leaving, want: Release},

@@ -1,14 +1,90 @@
-# The volume of an etcd member. $device or $uuid names it, and $mount is where it is mounted. $volume is set by
-# find_volume, $kind by probe_volume.
+# The volume of an etcd member. $device or $uuid names it, and $mount is where it is mounted. $volume and $copies are
+# set by find_volume, $kind by probe_volume.
 
-# find_volume sets $volume to the block device. It fails if the machine does not have it.
+# find_volume sets $volume to the block device. It fails if the machine does not have it. A name that is read from the
+# content of a disk is also that of its copies: if none of these is mounted in place, $copies has the others.
 find_volume() {
+  tag=''
+  tagged=$uuid
+  volume=''
+  copies=''
   if [ -n "$uuid" ]; then
-    volume=$(blkid -c /dev/null -U "$uuid" 2>/dev/null || true)
+    tag=UUID
   else
     volume=$(readlink -f -- "$device" 2>/dev/null || true)
+    case $device in
+    /dev/disk/by-uuid/*) tag=UUID ;;
+    /dev/disk/by-label/*) tag=LABEL ;;
+    /dev/disk/by-partuuid/*) tag=PARTUUID ;;
+    /dev/disk/by-partlabel/*) tag=PARTLABEL ;;
+    esac
+    [ -z "$tag" ] || tagged=$(blkid -c /dev/null -o value -s "$tag" -- "$volume" 2>/dev/null || true)
   fi
-  [ -b "$volume" ]
+  if [ -n "$tag" ] && [ -n "$tagged" ]; then
+    named=$(disks_with "$tag" "$tagged")
+    volume=${named%%[[:space:]]*}
+    [ "$named" = "$volume" ] || copies=$(printf '%s\n' "$named" | tail -n +2 | paste -sd ' ' -)
+  fi
+  is_device "$volume"
+}
+
+is_device() { [ -b "$1" ]; }
+
+# disks_with TAG VALUE: prints the block devices on which blkid reads it, one for each disk, and none below another
+# device, such as those of a multipath device. If one is mounted in place, it prints that one only.
+disks_with() (
+  devices=$(blkid -c /dev/null -t "$1=$2" -o device 2>/dev/null || true)
+  placed=$(mounted_here)
+  for one in $devices; do
+    if is_device "$one" && [ "$(number_of "$one")" = "$placed" ]; then
+      echo "$one"
+      exit
+    fi
+  done
+  seen=''
+  for one in $devices; do
+    if ! is_device "$one" || held "$one"; then continue; fi
+    disk=$(disk_of "$one")
+    case "$seen " in *" $disk "*) continue ;; esac
+    seen="$seen $disk"
+    echo "$one"
+  done
+)
+
+# Where the kernel describes block devices by their numbers.
+blocks=/sys/dev/block
+
+# block_of DEVICE: prints the directory that describes it, whose name is the kernel's.
+block_of() { readlink -f -- "$blocks/$(number_of "$1")"; }
+
+# held DEVICE: reports whether another device is made of it, or of the disk whose partition it is.
+held() {
+  block=$(block_of "$1")
+  [ -n "$(ls -A -- "$block/holders" 2>/dev/null)" ] ||
+    { [ -e "$block/partition" ] && [ -n "$(ls -A -- "${block%/*}/holders" 2>/dev/null)" ]; }
+}
+
+# disk_of DEVICE: prints what tells disks apart, as one word: two paths to one disk have the same worldwide name.
+disk_of() {
+  block=$(block_of "$1")
+  part=''
+  whole=$block
+  if [ -e "$block/partition" ]; then
+    part=$(cat "$block/partition")
+    whole=${block%/*}
+  fi
+  wwid=$(cat "$whole/device/wwid" "$whole/wwid" 2>/dev/null | grep -xE '(naa|eui|uuid)\.[0-9A-Fa-f-]+' |
+    grep -vxE '[a-z]+\.[0-]+' | head -n 1 || true)
+  printf '%s\n' "${wwid:-${block##*/}}/${part:-0}"
+}
+
+# one_volume fails if it is not known which disk is the volume: a copy has an older log of the member.
+one_volume() {
+  [ -z "$copies" ] || {
+    echo "${device:-UUID $uuid} names more than one disk: $volume and $copies are copies of each other:" \
+      "detach those that are not the member's volume" >&2
+    exit 1
+  }
 }
 
 # number_of DEVICE: prints the kernel's number of a block device, as in /proc/self/mountinfo.

@@ -5,6 +5,7 @@
     /proc/self/mountinfo)"
   find_volume || exit 0
   echo "volume device $volume"
+  for copy in $copies; do echo "volume copy $copy"; done
   echo "volume number $(number_of "$volume")"
   echo "volume size $(blockdev --getsize64 "$volume")"
   probe_volume

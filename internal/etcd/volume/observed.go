@@ -10,13 +10,14 @@ import (
 
 // Observed is what a machine has of a volume.
 type Observed struct {
-	Device    string // "" if the machine does not have it
-	Number    string // of the device
-	Size      int64  // of the device, in bytes
-	Used      int64  // of the device by its file system, in bytes; 0: not known
-	Kind      string // "ext4", "xfs", "nothing" if it is blank, or what else is on it
-	UUID      string // of its file system
-	Elsewhere string // where else it is mounted on the machine
+	Device    string   // "" if the machine does not have it
+	Copies    []string // the other disks with its name, if none is mounted in place
+	Number    string   // of the device
+	Size      int64    // of the device, in bytes
+	Used      int64    // of the device by its file system, in bytes; 0: not known
+	Kind      string   // "ext4", "xfs", "nothing" if it is blank, or what else is on it
+	UUID      string   // of its file system
+	Elsewhere string   // where else it is mounted on the machine
 
 	At       string // the number of the device that is mounted at the mount path; "" if there is none
 	ReadOnly bool   // what is mounted there
@@ -75,6 +76,10 @@ func (o *Observed) set(fact, value string) {
 	switch fact {
 	case "device":
 		text(devicePath, &o.Device)
+	case "copy":
+		copied := "another disk"
+		text(devicePath, &copied)
+		o.Copies = append(o.Copies, copied)
 	case "number":
 		text(numberForm, &o.Number)
 	case "kind":

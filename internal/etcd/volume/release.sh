@@ -32,7 +32,7 @@ if find_volume && in_place; then
   [ -z "$identity" ] || [ -n "$released" ] || write_identity "$identity"
 fi
 systemctl stop etcd-volume.service 2>/dev/null || true
-if find_volume; then
+if [ -n "$mounted" ] || find_volume; then # by its name, a copy could be taken for what was mounted
   unmount
   if [ -n "$mounted" ] && [ -n "$released" ]; then
     mount_volume

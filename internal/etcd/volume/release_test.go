@@ -14,18 +14,18 @@ import (
 
 // releaseStandIns replace what the scripts do with devices and mounts. The volume is mounted while the file mounted
 // exists; umount fails while the file busy exists, and once if the file briefly does. The file used has the mounts in
-// other mount namespaces.
+// other mount namespaces. While the volume is not mounted, its name is also that of a copy.
 const releaseStandIns host.Script = `
-find_volume() { volume=/dev/sdb; }
+find_volume() { if in_place; then volume=/dev/sdb; else volume=/dev/sdc; fi; }
 in_place() { [ -e "$scratch/mounted" ]; }
 users_of_volume() { [ ! -e "$scratch/used" ] || cat "$scratch/used"; }
-mount_volume() { : >"$scratch/mounted"; }
+mount_volume() { [ "$volume" = /dev/sdb ] && : >"$scratch/mounted"; }
 umount() {
   [ ! -e "$scratch/busy" ] || return 32
   if [ -e "$scratch/briefly" ]; then rm "$scratch/briefly"; return 32; fi
   rm "$scratch/mounted"
 }
-systemctl() { :; }
+systemctl() { umount || true; }
 sleep() { :; }
 `
 

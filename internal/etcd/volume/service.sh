@@ -8,6 +8,7 @@ mount)
     [ "$tries" -gt 0 ] || { echo "the volume ${device:-$uuid} is not attached to this machine" >&2; exit 1; }
     sleep 1
   done
+  one_volume
   if in_place; then
     seen=$(sh -c "$look" look "$mount")
   else

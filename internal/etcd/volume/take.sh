@@ -2,6 +2,7 @@
 # if there is nothing on the device.
 umask 022
 find_volume || { echo "the volume ${device:-$uuid} is not attached to this machine" >&2; exit 1; }
+one_volume
 if ! in_place; then
   [ -z "$(mounted_here)" ] || { echo "something else is mounted at $mount" >&2; exit 1; }
   if [ -n "$make" ]; then

@@ -193,7 +193,7 @@ func renderUnit(member string) string {
 	return systemd.Managed + `
 [Unit]
 Description=volume of etcd member ` + member + `
-After=local-fs.target
+After=local-fs.target multipathd.service
 StartLimitIntervalSec=0
 
 [Service]

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,9 +118,9 @@ func TestRead(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	o = Read("volume device /etc/passwd\nvolume number x\nvolume size -1\nvolume kind a;b\nvolume identity !\n" +
-		"volume at  \n")
+		"volume at  \nvolume copy /dev/sdc\nvolume copy $(id)\n")
 	if o.Device != "" || o.Number != "" || o.Size != 0 || o.Kind != "" || o.Identity != nil || o.IdentityErr == nil ||
-		o.At != "" {
+		o.At != "" || !slices.Equal(o.Copies, []string{"/dev/sdc", "another disk"}) {
 		t.Errorf("%+v", o)
 	}
 }
