@@ -41,6 +41,15 @@ func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	return words
 }
 
+// emptiness describes that a snapshot has nothing, such as that of a cluster that was made by accident. A survivor may
+// have nothing: there is no other data of its cluster.
+func emptiness(r *machine.Restore, data machine.Staged) []string {
+	if r.Member != "" || data.Revision > 0 {
+		return nil
+	}
+	return []string{"the snapshot is empty: nothing was ever written to its cluster"}
+}
+
 // certificatesIn returns the certificates in PEM within other data.
 func certificatesIn(data []byte) []*x509.Certificate {
 	var out []*x509.Certificate

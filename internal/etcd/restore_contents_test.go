@@ -22,6 +22,24 @@ func generated(t *testing.T) *pki.Bundle {
 	return b
 }
 
+// TestEmptiness: a snapshot to which nothing was ever written is not restored, and a survivor is.
+func TestEmptiness(t *testing.T) {
+	for _, c := range []struct {
+		restore  machine.Restore
+		revision int64
+		refused  bool
+	}{
+		{machine.Restore{Bucket: "newest"}, 0, true},
+		{machine.Restore{Snapshot: "/root/a.db"}, 0, true},
+		{machine.Restore{Bucket: "newest"}, 2, false},
+		{machine.Restore{Member: "cp1"}, 0, false},
+	} {
+		if got := emptiness(&c.restore, machine.Staged{Revision: c.revision}); len(got) > 0 != c.refused {
+			t.Errorf("%+v at revision %d: %q", c.restore, c.revision, got)
+		}
+	}
+}
+
 // TestMisfits checks what of restored data proves that it is of another cluster.
 func TestMisfits(t *testing.T) {
 	b, other := generated(t), generated(t)

@@ -102,7 +102,8 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 		}
 		return machine.Staged{}, refuse(err.Error(), next)
 	}
-	if problems := misfits(seed.Bundle, staged, r.AcceptOtherCA); len(problems) > 0 {
+	problems := append(emptiness(r, staged), misfits(seed.Bundle, staged, r.AcceptOtherCA)...)
+	if len(problems) > 0 {
 		return machine.Staged{}, errors.Join(refuse(strings.Join(problems, "; "),
 			"use a snapshot of this cluster, or the bundle that the cluster had when it was saved"),
 			machine.Unstage(ctx, m, seed.Spec, staged))
