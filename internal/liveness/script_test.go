@@ -89,6 +89,14 @@ func TestAwake(t *testing.T) {
 	write("operstate", "up")
 	expect("runs", true)
 	signal(syscall.SIGSTOP)
+	stat := filepath.Join("/proc", strconv.Itoa(process.Process.Pid), "stat")
+	for text := ""; !strings.Contains(text, ") T "); time.Sleep(time.Millisecond) { // it takes the signal when it runs next
+		read, err := os.ReadFile(stat)
+		if err != nil || t.Context().Err() != nil {
+			t.Fatal(err, t.Context().Err())
+		}
+		text = string(read)
+	}
 	expect("stopped", false)
 	write("operstate", "down")
 	expect("its interface is down", true)

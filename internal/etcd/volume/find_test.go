@@ -78,15 +78,20 @@ func TestFindVolume(t *testing.T) {
 		"one":  {Spec{UUID: uuid}, []string{"sda"}, "/dev/sda", "", "/dev/sda"},
 		"none": {Spec{UUID: uuid}, []string{"sda"}, "", "", ""},
 		"a copy": {
-			Spec{UUID: uuid}, []string{"sda/device/wwid naa.1", "sdb/device/wwid naa.2"}, "/dev/sda\n/dev/sdb", "",
+			Spec{UUID: uuid},
+			[]string{"sda/device/wwid naa.1", "sdb/device/wwid naa.2"},
+			"/dev/sda\n/dev/sdb", "",
 			"/dev/sda /dev/sdb",
 		},
 		"two copies without a worldwide name": {
-			Spec{UUID: uuid}, []string{"sda", "sdb", "sdc/device/wwid t10.QEMU"}, "/dev/sda\n/dev/sdb\n/dev/sdc", "",
+			Spec{UUID: uuid},
+			[]string{"sda", "sdb", "sdc/device/wwid t10.QEMU"},
+			"/dev/sda\n/dev/sdb\n/dev/sdc", "",
 			"/dev/sda /dev/sdb /dev/sdc",
 		},
 		"copies whose worldwide name is none": {
-			Spec{UUID: uuid}, []string{"sda/wwid eui.0000000000000000", "sdb/wwid eui.0000000000000000"},
+			Spec{UUID: uuid},
+			[]string{"sda/wwid eui.0000000000000000", "sdb/wwid eui.0000000000000000"},
 			"/dev/sda\n/dev/sdb", "", "/dev/sda /dev/sdb",
 		},
 		"a copy, and it is mounted": {
@@ -96,7 +101,8 @@ func TestFindVolume(t *testing.T) {
 			Spec{UUID: uuid}, []string{"sda/device/wwid naa.1", "sdb/device/wwid naa.1"}, "/dev/sda\n/dev/sdb", "", "/dev/sda",
 		},
 		"two partitions of a disk": {
-			Spec{UUID: uuid}, []string{"sda/device/wwid naa.1", "sda1/partition 1", "sda2/partition 2"},
+			Spec{UUID: uuid},
+			[]string{"sda/device/wwid naa.1", "sda1/partition 1", "sda2/partition 2"},
 			"/dev/sda1\n/dev/sda2", "", "/dev/sda1 /dev/sda2",
 		},
 		"a partition by two paths": {
@@ -105,7 +111,9 @@ func TestFindVolume(t *testing.T) {
 			"/dev/sda1\n/dev/sdb1", "", "/dev/sda1",
 		},
 		"below a multipath device": {
-			Spec{UUID: uuid}, []string{"sda/holders/dm-0", "sdb/holders/dm-0", "dm-0"}, "/dev/sda\n/dev/sdb\n/dev/dm-0", "",
+			Spec{UUID: uuid},
+			[]string{"sda/holders/dm-0", "sdb/holders/dm-0", "dm-0"},
+			"/dev/sda\n/dev/sdb\n/dev/dm-0", "",
 			"/dev/dm-0",
 		},
 		"a partition below a multipath device": {
