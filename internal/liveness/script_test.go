@@ -90,7 +90,7 @@ func TestAwake(t *testing.T) {
 	expect("runs", true)
 	signal(syscall.SIGSTOP)
 	stat := filepath.Join("/proc", strconv.Itoa(process.Process.Pid), "stat")
-	for text := ""; !strings.Contains(text, ") T "); time.Sleep(time.Millisecond) { // it takes the signal when it runs next
+	for text := ""; !strings.Contains(text, ") T "); time.Sleep(time.Millisecond) { // not at once on a busy computer
 		read, err := os.ReadFile(stat)
 		if err != nil || t.Context().Err() != nil {
 			t.Fatal(err, t.Context().Err())
