@@ -179,10 +179,13 @@ func try(ctx context.Context, from, to Machine, address string, listening bool) 
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	err := dial(limited, from, address)
-	late := limited.Err() != nil && ctx.Err() == nil && isAwake(ctx, from)
 	if listening && errors.Is(err, host.ErrRefused) {
-		listening = dial(ctx, to, address) == nil // still: another process may have listened, and stopped
+		// Another process may have listened, and stopped, before this one could.
+		if listening = dial(ctx, to, address) == nil; listening {
+			err = dial(limited, from, address)
+		}
 	}
+	late := limited.Err() != nil && ctx.Err() == nil && isAwake(ctx, from)
 	how := judge(err, listening, late)
 	if err != nil {
 		problem.Detail(ctx, "connection to %s: %v; closed: %t", address, err, how != "")

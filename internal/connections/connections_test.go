@@ -57,6 +57,7 @@ type network struct {
 	mu        sync.Mutex
 	listening map[string]bool
 	firewall  map[string]error // "from to" → what becomes of the connection
+	once      map[string]error // the same, for the first connection only
 	dials     int
 }
 
@@ -68,6 +69,10 @@ func (m *fakeMachine) Dial(_ context.Context, _, to string) (net.Conn, error) {
 		return nil, host.ErrUnreachable
 	}
 	if err := m.network.firewall[m.address+" "+to]; err != nil {
+		return nil, err
+	}
+	if err := m.network.once[m.address+" "+to]; err != nil {
+		delete(m.network.once, m.address+" "+to)
 		return nil, err
 	}
 	if !m.network.listening[to] {
@@ -103,6 +108,7 @@ func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		machines  map[string]side
 		firewall  map[string]error
+		once      map[string]error
 		listening []string
 		want      []string
 	}{
@@ -124,6 +130,10 @@ func TestCheck(t *testing.T) {
 		"what listened has ended meanwhile": {
 			machines: map[string]side{one: {bare: true, brief: true}, two: {}},
 		},
+		"another process's listener has ended, and this one's has not begun": {
+			machines: map[string]side{one: {bare: true}, two: {}},
+			once:     map[string]error{two + " " + one + ":2380": host.ErrRefused},
+		},
 		"the other is down": {
 			machines: map[string]side{one: {bare: true}, two: {bare: true, down: true}},
 			firewall: map[string]error{one + " " + two + ":2380": host.ErrUnanswered},
@@ -144,7 +154,7 @@ func TestCheck(t *testing.T) {
 			},
 		},
 	} {
-		n := &network{listening: map[string]bool{}, firewall: c.firewall}
+		n := &network{listening: map[string]bool{}, firewall: c.firewall, once: c.once}
 		for _, address := range c.listening {
 			n.listening[address] = true
 		}

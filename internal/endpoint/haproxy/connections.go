@@ -14,19 +14,8 @@ import (
 
 // checkConnections refuses hosts on which nothing of the endpoint is, and whose port the others do not
 // reach, or that do not reach that of the others, and hosts that do not hear each other's VRRP. What is sent by
-// multicast is not tried. What fails is tried once more: another process may have tried the same port at the same time.
+// multicast is not tried.
 func checkConnections(ctx context.Context, s Spec, seen map[string]balancer) error {
-	if len(closedBetween(ctx, s, seen)) == 0 {
-		return nil
-	}
-	if lines := closedBetween(ctx, s, seen); len(lines) > 0 {
-		return unsuitable(s, lines, seen)
-	}
-	return nil
-}
-
-// closedBetween describes the connections that the hosts do not have.
-func closedBetween(ctx context.Context, s Spec, seen map[string]balancer) []string {
 	sides, hearing := map[netip.Addr]connections.Side{}, map[netip.Addr]connections.VRRPSide{}
 	for name, b := range reachableOf(seen) {
 		address, err := netip.ParseAddr(s.Hosts[name].Address())
@@ -50,7 +39,10 @@ func closedBetween(ctx context.Context, s Spec, seen map[string]balancer) []stri
 	for _, c := range append(closed, silent...) {
 		lines = append(lines, c.String())
 	}
-	return lines
+	if len(lines) == 0 {
+		return nil
+	}
+	return unsuitable(s, lines, seen)
 }
 
 // siteOf returns the hosts of the endpoint at these addresses as what a firewall knows.
