@@ -8,10 +8,16 @@ import (
 	"strings"
 )
 
-// KeysScript is the script whose output ParseKeys reads.
-//
-//go:embed keys.sh
-var KeysScript string
+var (
+	// FindVolumes begins a script. It sets $volumes to the mount points of members' volumes.
+	//
+	//go:embed volumes.sh
+	FindVolumes string
+	//go:embed keys.sh
+	keysScript string
+	// KeysScript is the script whose output ParseKeys reads.
+	KeysScript = FindVolumes + keysScript
+)
 
 // KeyFile is a file with a private key on a machine.
 type KeyFile struct {

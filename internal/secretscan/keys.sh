@@ -1,9 +1,6 @@
 # Prints every file on a machine that contains a private key, except the machine's own keys,
 # which existed before: its permissions, its name, and its content in base64. Mounted volumes of
-# members are searched too.
-volumes=$(while read -r _ place _; do
-  [ -z "$(find "$place" -maxdepth 1 -name '*kube-etcd-member.json*' 2>/dev/null)" ] || echo "$place"
-done </proc/mounts)
+# members ($volumes) are searched too.
 # shellcheck disable=SC2086 # a mount point of a member has no space
 find / /run $volumes -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh \
   -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) \

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
 )
 
 // Scripts for lab machines. The first lines of each describe its output.
@@ -33,11 +34,17 @@ var (
 	//go:embed scripts/elections.sh
 	electionsScript string
 	//go:embed scripts/leftovers.sh
-	leftoversScript string
+	leftoversOn string
 	//go:embed scripts/files.sh
-	filesScript string
+	filesOn string
 	//go:embed scripts/state.sh
 	stateScript string
+)
+
+// Volumes of members are other file systems than those of their machines.
+var (
+	leftoversScript = secretscan.FindVolumes + leftoversOn
+	filesScript     = secretscan.FindVolumes + filesOn
 )
 
 // with sets the variables of a script, quoted.

@@ -1,8 +1,5 @@
 # Prints the files that the provider writes to a machine, but for what is part of etcd's data: its permissions, its
 # size and its path, and the content of small ones in base64.
-volumes=$(while read -r _ place _; do
-  [ -z "$(find "$place" -maxdepth 1 -name '*kube-etcd-member.json*' 2>/dev/null)" ] || echo "$place"
-done </proc/mounts)
 {
   find /etc/etcd /etc/kubernetes /etc/haproxy/kube /etc/keepalived /etc/kube-endpoint-* /opt/kube \
     /etc/systemd/system -xdev -type f -printf '%m %s %p\n'
