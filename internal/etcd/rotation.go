@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,20 +52,17 @@ func (s rotationStatus) obstacle(target int) *obstacle {
 				"compatible with generation %d", s.Who, s.Generation, target),
 			fmt.Sprintf("set rotation.etcd back to %d and apply, then raise it again", target-1),
 		}
-	case s.Generation > target+1 && pki.StageOf(target) == pki.Steady: // a higher number introduces another CA
-		return &obstacle{
-			who,
-			fmt.Sprintf("%s is already at generation %d of the etcd CA, and only adjacent generations are "+
-				"compatible with generation %d", s.Who, s.Generation, target),
-			fmt.Sprintf("use the state of kube_pki_bundle of generation %d or %d of etcd. Do not raise rotation.etcd before "+
-				"that: it would introduce another CA", s.Generation, s.Generation-1),
-		}
 	case s.Generation > target+1:
+		next := fmt.Sprintf("set rotation.etcd to %d and apply, then lower it again", target+1)
+		if pki.StageOf(target) == pki.Steady { // a higher number introduces another CA
+			next = fmt.Sprintf("use the state of kube_pki_bundle of generation %d or %d of etcd. Do not raise rotation.etcd "+
+				"before that: it would introduce another CA", s.Generation, s.Generation-1)
+		}
 		return &obstacle{
 			who,
 			fmt.Sprintf("%s is already at generation %d of the etcd CA, and only adjacent generations are "+
 				"compatible with generation %d", s.Who, s.Generation, target),
-			fmt.Sprintf("set rotation.etcd to %d and apply, then lower it again", target+1),
+			next,
 		}
 	case s.Between != "":
 		return &obstacle{who, fmt.Sprintf("%s is between two generations of the etcd CA: %s", s.Who, s.Between), s.Remedy}
@@ -180,27 +178,31 @@ func mixedGenerations(s Spec, f machine.Observed, generation int) string {
 	if f.Running() && noted != machine.Digest([]byte(roots)) {
 		roots = f.Facts.Files[layout.CAPath].Content
 	}
+	why := distrusts(s, roots)
 	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
-		trust := pki.Trust{Roots: roots, Certificate: f.Facts.Files[machine.CertificatePath(l)].Content}
-		if why := distrust(s, trust, pki.Server); why != "" {
-			return why
-		}
+		path := machine.CertificatePath(l)
+		why = cmp.Or(why, distrusted(s, f.Facts.Files[path].Content, path, pki.Server))
 	}
-	return ""
+	return why
 }
 
-// distrust returns why a process and a member with the bundle of s do not accept each other's certificates, or "". The
-// number of a generation does not tell: a CA whose introduction was taken back has the number of the one that was
-// introduced after it.
-func distrust(s Spec, t pki.Trust, usage pki.Usage) string {
-	if !s.Bundle.TrustedBy(pki.Etcd, t.Roots, time.Now()) {
-		return fmt.Sprintf("it was started without the CA that issues at generation %d", s.Generation())
+// distrusts returns why a process with these roots does not accept the certificates of a member with the bundle of s,
+// or "". The number of a generation does not tell: a CA whose introduction was taken back has the number of the one
+// that was introduced after it.
+func distrusts(s Spec, roots string) string {
+	if s.Bundle.TrustedBy(pki.Etcd, roots, time.Now()) {
+		return ""
 	}
-	chain := machine.CertificatesOf(t.Certificate)
-	// Evaluated at the start of its validity: whether it has expired does not matter here.
-	if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, usage, chain[0].NotBefore) {
-		return fmt.Sprintf("it presents a certificate issued by %q, which generation %d does not trust",
-			chain[0].Issuer.CommonName, s.Generation())
+	return fmt.Sprintf("it was started without the CA that issues at generation %d", s.Generation())
+}
+
+// distrusted returns why a member with the bundle of s does not accept a certificate that a process presents, or "". It
+// is evaluated at the start of its validity: whether it has expired does not matter here.
+func distrusted(s Spec, certificate, name string, usage pki.Usage) string {
+	chain := machine.CertificatesOf(certificate)
+	if len(chain) == 0 || pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, usage, chain[0].NotBefore) {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("it presents a certificate (%s) issued by %q, which generation %d does not trust", name,
+		chain[0].Issuer.CommonName, s.Generation())
 }

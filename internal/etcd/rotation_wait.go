@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -105,7 +106,9 @@ func apiServerStatus(ctx context.Context, s Spec, address string) rotationStatus
 		out.Remedy = "recover or stop that API server (its registration expires within 15 s), then apply again"
 		return out
 	}
-	out.Generation, out.Between = trust.Generation, distrust(s, trust, pki.Client)
+	out.Generation = trust.Generation
+	out.Between = cmp.Or(distrusts(s, trust.Roots), distrusted(s, trust.Certificate, pki.APIServerEtcdClient().Name,
+		pki.Client))
 	out.Remedy = "apply the replica of that API server at this stage of rotation.etcd, then apply again"
 	return out
 }
