@@ -91,7 +91,7 @@ func observeScript(q Query) string {
 	}
 	b.WriteString(withoutComments(observeFunctions))
 	call("basics")
-	hashed := slices.Concat(q.Files, q.Contents)
+	hashed := unique(slices.Concat(q.Files, q.Contents))
 	all("files", slices.Concat(hashed, q.Notes, q.Binaries))
 	all("digests", hashed)
 	all("contents", unique(q.Contents))

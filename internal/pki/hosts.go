@@ -43,9 +43,9 @@ func parseHosts(hosts []string) (hostNames, error) {
 	return names, nil
 }
 
-// ValidateHost checks a host name or an address for a certificate.
-func ValidateHost(host string) error {
-	_, err := parseHosts([]string{host})
+// ValidateHosts checks host names and addresses for a certificate.
+func ValidateHosts(hosts ...string) error {
+	_, err := parseHosts(hosts)
 	return err
 }
 

@@ -57,7 +57,9 @@ func earlyRenewalValidator() validator.String {
 
 // hostsValidator checks names and addresses for a certificate.
 func hostsValidator() validator.Set {
-	return setvalidator.ValueStringsAre(checked("name or address", pki.ValidateHost))
+	return setvalidator.ValueStringsAre(checked("name or address", func(host string) error {
+		return pki.ValidateHosts(host)
+	}))
 }
 
 func ipValidator() validator.String {

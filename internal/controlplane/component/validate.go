@@ -28,7 +28,7 @@ func (s Replica) Validate() error {
 		{"service_cidrs", ValidateCIDRs(s.ServiceCIDRs, s.PodCIDRs)},
 		{"service_cidrs", ValidateNetwork(s.Address, s.ServiceCIDRs, s.PodCIDRs, s.ExtraArgs)},
 		{"cluster_domain", ValidateDomain(s.Domain())},
-		{"extra_sans", validateHosts(s.ExtraSANs)},
+		{"extra_sans", pki.ValidateHosts(s.ExtraSANs...)},
 		{"pki", s.validateBundle()},
 		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[release.APIServer])},
 		{"supplementary_groups", s.validateGroups()},
@@ -49,15 +49,6 @@ func (s Replica) Validate() error {
 				Unchanged: problem.Nothing,
 				Err:       check.err,
 			}
-		}
-	}
-	return nil
-}
-
-func validateHosts(hosts []string) error {
-	for _, host := range hosts {
-		if err := pki.ValidateHost(host); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -26,9 +26,7 @@ func Query(s component.Replica) host.Query {
 		Script: detailScript(runtime.Of(s)),
 	}
 	for _, file := range component.Files(s) {
-		if !slices.Contains(q.Contents, file.Path) {
-			q.Files = append(q.Files, file.Path)
-		}
+		q.Files = append(q.Files, file.Path)
 	}
 	for _, c := range component.Certificates(s) {
 		q.Contents = append(q.Contents, c.Path)
@@ -83,12 +81,7 @@ func konnectivityQuery(q *host.Query, s component.Replica) {
 func StatusQuery() host.Query {
 	q := host.Query{
 		Contents: []string{RecordPath, RollbackRecordPath, component.EtcdClientCA, component.EtcdClientCert},
-		Script:   runningScript(runtime.All()...),
-	}
-	for _, file := range readAtStart() {
-		if !slices.Contains(q.Contents, file) {
-			q.Files = append(q.Files, file)
-		}
+		Files:    readAtStart(), Script: runningScript(runtime.All()...),
 	}
 	for _, by := range runtime.All() {
 		by.AddStates(&q, component.Names()...)
