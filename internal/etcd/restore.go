@@ -1,12 +1,14 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -22,13 +24,9 @@ const notRestored = "etcd cluster not restored"
 // was done before, so that the batch starts as always.
 func (cl *cluster) beginRestore(ctx context.Context, specs map[string]Spec, s observation) map[string]outcome {
 	one := First(specs)
-	d := cl.decideRestore(ctx, one, s, false)
-	if d.Case == restoreResume {
-		var err error
-		if s, err = cl.resumeAll(ctx, specs, s); err != nil {
-			return all(specs, outcome{err: err})
-		}
-		d = cl.decideRestore(ctx, one, s, true)
+	d, s, err := cl.decideInTime(ctx, specs, s)
+	if err != nil {
+		return all(specs, outcome{err: err})
 	}
 	switch d.Case {
 	case restoreDone:
@@ -54,6 +52,28 @@ func (cl *cluster) beginRestore(ctx context.Context, specs map[string]Spec, s ob
 	return all(specs, outcome{err: refusal(notRestored, one, nil, d.Reason, problem.Nothing, d.Next)})
 }
 
+// decideInTime decides about a restore after members that may get a quorum had the time for it. It returns what it has
+// observed last.
+func (cl *cluster) decideInTime(
+	ctx context.Context, specs map[string]Spec, s observation,
+) (restoreDecision, observation, error) {
+	one := First(specs)
+	d := cl.decideRestore(ctx, one, s, false)
+	var err error
+	switch d.Case {
+	case restoreResume:
+		s, err = cl.resumeAll(ctx, specs, s)
+	case restoreAwait:
+		s, err = cl.awaitFormer(ctx, one)
+	default:
+		return d, s, nil
+	}
+	if err != nil {
+		return d, s, err
+	}
+	return cl.decideRestore(ctx, one, s, true), s, nil
+}
+
 // all returns the same outcome for all members of a batch.
 func all(specs map[string]Spec, o outcome) map[string]outcome {
 	results := map[string]outcome{}
@@ -76,7 +96,8 @@ func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[
 
 // decideRestore applies the pure rule, and what only this process knows: the machines on
 // which it has leases. Before a restore, the survivors are asked for voters on machines that nobody has named, and the
-// machines are searched for volumes of members that are not mounted.
+// machines are searched for volumes of members that are not mounted. resumed: running members had the time for an
+// election.
 func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, resumed bool) restoreDecision {
 	in := restoreInput{
 		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, Machines: s.sorted(),
@@ -84,6 +105,12 @@ func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, r
 	}
 	in.Serves, in.Served = cl.serves(ctx, s)
 	d := decideRestore(in)
+	if d.Case == restoreAwait && resumed {
+		var unasked []string
+		in.Lists, unasked = cl.ownLists(ctx, one, s)
+		in.Unasked = cmp.Or(in.Unasked, strings.Join(unasked, ", "))
+		return decideRestore(in)
+	}
 	if d.Case == restoreRun {
 		d = decideRestore(cl.askSurvivors(ctx, one, s, in))
 	}

@@ -27,6 +27,43 @@ func abandonedText(silent []string, peers int) string {
 	return text
 }
 
+// runningFormer returns the machines on which a member of another etcd cluster runs than that of the data on seed. A
+// member of another bundle's cluster is none.
+func runningFormer(in restoreInput, seed machine.Observed) []machine.Observed {
+	restored := membership.ParseID(seed.Record.EtcdCluster)
+	return slices.DeleteFunc(slices.Clone(in.Machines), func(m machine.Observed) bool {
+		if !m.Reached() || !m.Running() || m.Address == seed.Address {
+			return true
+		}
+		return m.Record != nil && (m.Record.ClusterID != in.Cluster ||
+			restored != 0 && membership.ParseID(m.Record.EtcdCluster) == restored)
+	})
+}
+
+// runningQuorum describes why the members that run on machines may serve, although they had time to elect a leader; ""
+// if no list that they have in memory has a quorum of them. A voter that does not run there would have to be reached by
+// one that does, and they would have elected a leader.
+func runningQuorum(running []machine.Observed, lists map[string]membership.View) string {
+	urls, ids := map[string]bool{}, map[uint64]bool{}
+	for _, m := range running {
+		urls[membership.PeerURL(m.Address)] = true
+		ids[m.MemberID()] = true
+	}
+	for _, m := range running {
+		voters := lists[m.Address].Voters()
+		if len(voters) == 0 {
+			return "the member on " + m.Label() + " runs, and does not say whom it knows"
+		}
+		run := slices.DeleteFunc(slices.Clone(voters), func(v membership.Member) bool {
+			return !ids[v.ID] && !slices.ContainsFunc(v.PeerURLs, func(url string) bool { return urls[url] })
+		})
+		if len(run) >= membership.Quorum(len(voters)) {
+			return fmt.Sprintf("the member on %s knows %d voters, of which %d run", m.Label(), len(voters), len(run))
+		}
+	}
+	return ""
+}
+
 // formerNext is the next step if members serve different clusters, and one of them is what a restore has made: the
 // other one is served by machines that it has given up, by the record of the restored member. "" means that the records
 // do not say which one is the former. ids are the served clusters by address.

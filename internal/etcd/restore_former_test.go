@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -61,6 +63,56 @@ func TestFormerNext(t *testing.T) {
 	} {
 		got := formerNext(testCluster, append(former, c.record), c.ids)
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestRunningQuorum: members that had the time for an election may serve only if a quorum of them runs.
+func TestRunningQuorum(t *testing.T) {
+	moved := runs(ofCluster("cp3", "7")) // came with its volume from where the others list it
+	moved.Record.MemberID, moved.Address = "3", blank("cp9").Address
+	foreign, nameless, restored := runs(ofCluster("cp1", "7")), runs(blank("cp1")), runs(ofCluster("cp1", "8"))
+	foreign.Record.ClusterID = "other"
+	three := listing("cp1", "cp2", "cp3")
+	learner := listing("cp1", "cp2")
+	learner.Members[1].Learner = true
+	for name, c := range map[string]struct {
+		machines []machine.Observed
+		lists    map[string]membership.View // by name
+		want     string
+	}{
+		"nobody":                  {nil, nil, ""},
+		"stopped":                 {[]machine.Observed{ofCluster("cp1", "7")}, nil, ""},
+		"of another bundle":       {[]machine.Observed{foreign}, nil, ""},
+		"of the restored cluster": {[]machine.Observed{restored}, nil, ""},
+		"one that says nothing":   {[]machine.Observed{runs(ofCluster("cp1", "7"))}, nil, "does not say whom it knows"},
+		"one without a record":    {[]machine.Observed{nameless}, nil, "does not say whom it knows"},
+		"one that knows nobody":   {[]machine.Observed{nameless}, map[string]membership.View{"cp1": {}}, "does not say"},
+		"one of three": {
+			[]machine.Observed{runs(ofCluster("cp1", "7")), ofCluster("cp2", "7")}, map[string]membership.View{"cp1": three}, "",
+		},
+		"two of three": {
+			[]machine.Observed{runs(ofCluster("cp1", "7")), runs(ofCluster("cp2", "7"))},
+			map[string]membership.View{"cp1": three, "cp2": three}, "3 voters, of which 2 run",
+		},
+		"two of three, one of them elsewhere": {
+			[]machine.Observed{runs(ofCluster("cp1", "7")), moved},
+			map[string]membership.View{"cp1": three, "cp9": three}, "3 voters, of which 2 run",
+		},
+		"one voter and a learner": {
+			[]machine.Observed{runs(ofCluster("cp1", "7"))}, map[string]membership.View{"cp1": learner},
+			"1 voters, of which 1 run",
+		},
+	} {
+		seed := runs(serving(recorded("cp4", "", "one", true), "8"))
+		lists := map[string]membership.View{}
+		for name, list := range c.lists {
+			lists[blank(name).Address] = list
+		}
+		in := restoreInput{ID: "one", Cluster: testCluster, Machines: append(c.machines, seed)}
+		got := runningQuorum(runningFormer(in, seed), lists)
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -201,6 +253,41 @@ func TestFormerClusterBeforeStart(t *testing.T) {
 		f.holds(name, "saved")
 	}
 	f.wantRoster(f.specs["cp1"], "cp1 cp2")
+}
+
+// TestFormerClusterElects: what a restore has given up comes back before the restored data is started, and does not
+// serve yet. It gets the time for it, and the restored data is not started while it may get a quorum.
+func TestFormerClusterElects(t *testing.T) {
+	t.Parallel()
+	f := newFormerFleet(t)
+	former := f.machine("cp1")
+	starts := func(late time.Duration) {
+		f.kill("cp1", false)
+		former.mu.Lock()
+		defer former.mu.Unlock()
+		former.late = late
+		if err := former.start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		late time.Duration // until it answers
+		wait time.Duration
+		want string
+	}{
+		{time.Hour, time.Second, "does not say whom it knows"},
+		{5 * time.Second, time.Minute, "another etcd cluster serves: its leader is cp1"},
+	} {
+		starts(c.late)
+		process := f.coordinator()
+		process.pace.DeadAfter = c.wait
+		if _, err := process.Update(f.context(), f.specs["cp2"]); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("a former member that answers after %s: %v, want %q", c.late, err, c.want)
+		}
+		if f.machine("cp2").running() {
+			t.Fatalf("the restored data is started beside a former member that answers after %s", c.late)
+		}
+	}
 }
 
 // TestFormerClusterStays: without the restore, the machine of the restored data joins the former cluster.

@@ -60,13 +60,13 @@ func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View,
 func (cl *cluster) ownLists(
 	ctx context.Context, one Spec, s observation,
 ) (lists map[string]membership.View, unasked []string) {
+	lists = map[string]membership.View{}
 	clients, err := cl.connect(one)
 	if err != nil {
-		return nil, nil
+		return lists, nil
 	}
 	defer clients.Close()
 	var mu sync.Mutex
-	lists = map[string]membership.View{}
 	_ = eachOf(s.machines, func(address string, m machine.Observed) error { // never fails
 		if !m.Reached() || !m.Running() {
 			return nil
@@ -102,14 +102,30 @@ func (cl *cluster) waitForQuorum(ctx context.Context, one Spec, s observation) (
 	}
 	problem.Progress(ctx, "etcd: no member answers with a quorum; waiting %s for one, because %s", cl.pace.DeadAfter,
 		reason)
+	return true, cl.waitForAnswer(ctx, one)
+}
+
+// waitForAnswer waits until a member answers with a quorum, or for the time after which a silent one counts as dead.
+func (cl *cluster) waitForAnswer(ctx context.Context, one Spec) error {
 	deadline := time.Now().Add(cl.pace.DeadAfter)
 	for time.Now().Before(deadline) {
 		if _, err := cl.view(ctx, one); err == nil || !errors.Is(err, client.ErrNoAnswer) {
-			return true, err
+			return err
 		}
 		if err := wait.Pause(ctx, cl.pace.Poll); err != nil {
-			return true, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
+}
+
+// awaitFormer gives members of a cluster that a restore has given up the time for an election, and observes all again.
+func (cl *cluster) awaitFormer(ctx context.Context, one Spec) (observation, error) {
+	problem.Progress(ctx, "etcd: members of another cluster than the restored one run; waiting %s to see whether they "+
+		"serve", cl.pace.DeadAfter)
+	if err := cl.waitForAnswer(ctx, one); err != nil {
+		return observation{}, err
+	}
+	cl.leaderless.Forget()
+	return cl.observeCluster(ctx, one), nil
 }

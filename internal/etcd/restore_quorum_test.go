@@ -23,26 +23,17 @@ func TestMayGetQuorum(t *testing.T) {
 		m.Unit.Active, m.Unit.Since = "active", time.Now().Add(-since)
 		return m
 	}
-	knows := func(names ...string) membership.View {
-		var v membership.View
-		for i, name := range names {
-			v.Members = append(v.Members, membership.Member{
-				ID: uint64(i + 1), PeerURLs: []string{membership.PeerURL(blank(name).Address)},
-			})
-		}
-		return v
-	}
 	of := func(names ...string) map[string]membership.View {
 		lists := map[string]membership.View{}
 		for _, name := range names {
-			lists[blank(name).Address] = knows("cp1", "cp2", "cp3")
+			lists[blank(name).Address] = listing("cp1", "cp2", "cp3")
 		}
 		return lists
 	}
 	ahead := runs("cp3", time.Hour)
 	ahead.Unit.Since = ahead.Unit.Since.Add(time.Hour) // by its clock, which is an hour ahead
 	ahead.Facts.ClockOffset = time.Hour
-	learner := knows("cp1", "cp2", "cp3")
+	learner := listing("cp1", "cp2", "cp3")
 	learner.Members[0].Learner = true
 	ghost := blank("cp2") // its data was removed below a process that still runs
 	ghost.Unit.Active = "active"
@@ -87,7 +78,7 @@ func TestMayGetQuorum(t *testing.T) {
 			"2 may run",
 		},
 		"the only voter": {
-			append(empty, survivor), map[string]membership.View{survivor.Address: knows("cp3")}, "1 may run",
+			append(empty, survivor), map[string]membership.View{survivor.Address: listing("cp3")}, "1 may run",
 		},
 	} {
 		got := mayGetQuorum(c.machines, c.lists, least)

@@ -23,10 +23,11 @@ const (
 	restoreRun                  // there is no quorum, and no machine that could have one is unknown
 	restoreContinue             // an earlier run has begun it on Seed
 	restoreResume               // members may only be stopped: start them, then decide again
+	restoreAwait                // members of a former cluster run: give them time to elect a leader, then decide again
 )
 
 func (c restoreCase) String() string {
-	return [...]string{"refuse", "done", "run", "continue", "resume"}[c]
+	return [...]string{"refuse", "done", "run", "continue", "resume", "await"}[c]
 }
 
 // restoreDecision is what to do about a restore.
@@ -47,6 +48,8 @@ type restoreInput struct {
 	Unasked   string             // whose sshd forbids to ask the running members whether they serve; "": nobody's
 	Abandoned host.Abandoned
 	Resumed   bool // members with data were started, and had time to answer
+	// Lists are the member lists that running members have in memory, by address. Nil: not asked yet.
+	Lists map[string]membership.View
 }
 
 // decideRestore is the only place that can decide to restore a cluster, which gives up
@@ -56,10 +59,10 @@ type restoreInput struct {
 // not either: every machine was reached, or the user has declared it lost. A restored
 // cluster has a new identity, so a machine that comes back later belongs to another
 // cluster, and its data is archived. A restore that was begun goes on only while nobody but
-// what it has made serves: machines that it has given up may be back, with a quorum of the
-// former cluster, and clients would write to two. That a restore was done is in the record of
-// every member, so the same configuration does nothing again, and a machine that joins later
-// joins as always.
+// what it has made serves, and no quorum of another cluster runs: machines that it has given
+// up may be back, with a quorum of the former cluster, and clients would write to two. That
+// a restore was done is in the record of every member, so the same configuration does
+// nothing again, and a machine that joins later joins as always.
 func decideRestore(in restoreInput) restoreDecision {
 	if d, known := begunRestore(in); known {
 		return d
@@ -175,21 +178,38 @@ func servesFormer(in restoreInput) string {
 	return formerNext(in.Cluster, in.Machines, ids)
 }
 
-// decideContinue is the decision about a restore that has put its data in place on the machine seed.
+// decideContinue is the decision about a restore that has put its data in place on the machine seed. Members of another
+// cluster that run may be electing a leader: they get the time for it, and serve later if a quorum of them runs.
 func decideContinue(in restoreInput, seed machine.Observed) restoreDecision {
+	proceed := restoreDecision{Case: restoreContinue, Seed: seed.Name}
+	former := runningFormer(in, seed)
 	switch {
-	case in.Serves != "" && (in.Served == 0 || in.Served != membership.ParseID(seed.Record.EtcdCluster)):
-		return restoreDecision{
-			Reason: "the restore " + in.ID + " has put its data in place on " + seed.Label() +
-				" and is not complete, and another etcd cluster serves: " + in.Serves,
-			Next: "to go on with the restore, give up the cluster that serves: for each of its machines, " + stopFormer +
-				", then apply again, which archives its data. To keep that cluster instead, remove restore from the " +
-				"configuration and apply, which archives the restored data and joins " + seed.Name,
-		}
+	case in.Serves != "" && in.Served != 0 && in.Served == membership.ParseID(seed.Record.EtcdCluster):
+		return proceed
+	case in.Serves != "":
+		return refuseBesideFormer(in, seed, "another etcd cluster serves: "+in.Serves)
 	case in.Unasked != "":
 		return refuseUnasked(in)
+	case len(former) == 0:
+		return proceed
+	case in.Lists == nil:
+		return restoreDecision{Case: restoreAwait}
 	}
-	return restoreDecision{Case: restoreContinue, Seed: seed.Name}
+	if reason := runningQuorum(former, in.Lists); reason != "" {
+		return refuseBesideFormer(in, seed, "another etcd cluster may serve: "+reason)
+	}
+	return proceed
+}
+
+// refuseBesideFormer refuses to start the restored data on seed beside another cluster.
+func refuseBesideFormer(in restoreInput, seed machine.Observed, reason string) restoreDecision {
+	return restoreDecision{
+		Reason: "the restore " + in.ID + " has put its data in place on " + seed.Label() + " and is not complete, and " +
+			reason,
+		Next: "to go on with the restore, give up the other cluster: for each of its machines, " + stopFormer +
+			", then apply again, which archives its data. To keep that cluster instead, remove restore from the " +
+			"configuration and apply, which archives the restored data and joins " + seed.Name,
+	}
 }
 
 // abandoned names the machines that do not answer and that the user has given up.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -64,6 +65,17 @@ func serving(m machine.Observed, cluster string) machine.Observed {
 	return m
 }
 
+// listing returns a member list with voters of these names.
+func listing(names ...string) membership.View {
+	var v membership.View
+	for i, name := range names {
+		v.Members = append(v.Members, membership.Member{
+			ID: uint64(i + 1), PeerURLs: []string{membership.PeerURL(blank(name).Address)},
+		})
+	}
+	return v
+}
+
 // gaveUp returns m with a record that a restore has given up machines.
 func gaveUp(m machine.Observed, names ...string) machine.Observed {
 	m.Record.Silent = map[string]string{}
@@ -83,6 +95,7 @@ func TestDecideRestore(t *testing.T) {
 		unasked   string
 		abandoned host.Abandoned
 		resumed   bool
+		lists     map[string]membership.View
 		want      restoreCase
 		seed      string
 		reason    string
@@ -201,6 +214,38 @@ func TestDecideRestore(t *testing.T) {
 			unasked: "cp1", want: restoreRefuse, reason: "cannot be asked on cp1",
 		},
 		{
+			name: "interrupted, and a former member runs", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), runs(ofCluster("cp1", "7")),
+			},
+			want: restoreAwait,
+		},
+		{
+			name: "interrupted, and a former member is stopped", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), ofCluster("cp1", "7"),
+			},
+			want: restoreContinue, seed: "cp2",
+		},
+		{
+			name: "interrupted while it serves, and a former member runs", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), runs(ofCluster("cp1", "7")),
+			},
+			serves: "cp2 is the leader", served: 8, want: restoreContinue, seed: "cp2",
+		},
+		{
+			name: "interrupted, and a former member has a quorum and still no leader", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), runs(ofCluster("cp1", "7")),
+			},
+			lists: map[string]membership.View{blank("cp1").Address: listing("cp1")},
+			want:  restoreRefuse, reason: "another etcd cluster may serve: the member on cp1 (10.0.0.1) knows 1 voters",
+		},
+		{
+			name: "interrupted, and a former member has no quorum", machines: []machine.Observed{
+				serving(recorded("cp2", "", "one", true), "8"), runs(ofCluster("cp1", "7")), away("cp3", gone),
+			},
+			lists: map[string]membership.View{blank("cp1").Address: listing("cp1", "cp2", "cp3")},
+			want:  restoreContinue, seed: "cp2",
+		},
+		{
 			name: "done, and the former cluster serves", machines: []machine.Observed{
 				gaveUp(serving(recorded("cp3", "one", "", true), "8"), "cp1", "cp2"),
 				ofCluster("cp1", "7"), ofCluster("cp2", "7"),
@@ -236,7 +281,7 @@ func TestDecideRestore(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := decideRestore(restoreInput{
 				ID: "one", Cluster: testCluster, Machines: c.machines, Serves: c.serves, Served: c.served, Unasked: c.unasked,
-				Abandoned: c.abandoned, Resumed: c.resumed,
+				Abandoned: c.abandoned, Resumed: c.resumed, Lists: c.lists,
 			})
 			if d.Case != c.want || d.Seed != c.seed || !strings.Contains(d.Reason, c.reason) {
 				t.Errorf("decided %s, seed %q, reason %q; want %s, seed %q, reason with %q", d.Case, d.Seed, d.Reason, c.want,

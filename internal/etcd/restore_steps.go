@@ -42,7 +42,14 @@ func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Statu
 	if _, err := m.Change(ctx, machine.PlaceChange(seed.Spec, id), machine.PlaceAction(seed.Spec)); err != nil {
 		return Status{}, unfinished(seed, fmt.Errorf("put the restored data in place: %w", err))
 	}
-	s = cl.observeCluster(ctx, seed)
+	// What was given up may have come back meanwhile.
+	d, s, err := cl.decideInTime(ctx, map[string]Spec{seed.Name: seed}, cl.observeCluster(ctx, seed))
+	switch {
+	case err != nil:
+		return Status{}, unfinished(seed, err)
+	case d.Case == restoreRefuse:
+		return Status{}, refusal(notCompleted, seed, nil, d.Reason, keptByRestore, d.Next)
+	}
 	return cl.startRestored(ctx, seed, s)
 }
 
@@ -344,16 +351,21 @@ func replicasNotStopped(seed Spec, err error) error {
 		unchanged += ", and etcd on " + seed.Label() + " is stopped"
 	}
 	return &problem.Problem{
-		Summary: "etcd restore not completed", Host: seed.Label(), Cause: err.Error(), Err: err, Unchanged: unchanged + ".",
+		Summary: notCompleted, Host: seed.Label(), Cause: err.Error(), Err: err, Unchanged: unchanged + ".",
 		Next: "correct the cause and apply again: the restore continues where it stopped",
 	}
 }
 
+// notCompleted and keptByRestore describe a restore that has archived data of members and is not complete.
+const (
+	notCompleted  = "etcd restore not completed"
+	keptByRestore = "the source of the restore; data of former members is in the archives on their machines."
+)
+
 // unfinished returns the problem of a restore that the next apply continues.
 func unfinished(seed Spec, err error) error {
 	return &problem.Problem{
-		Summary: "etcd restore not completed", Host: seed.Label(), Cause: err.Error(), Err: err,
-		Unchanged: "the source of the restore; data of former members is in the archives on their machines.",
-		Next:      "correct the cause and apply again: the restore continues where it stopped",
+		Summary: notCompleted, Host: seed.Label(), Cause: err.Error(), Err: err, Unchanged: keptByRestore,
+		Next: "correct the cause and apply again: the restore continues where it stopped",
 	}
 }
