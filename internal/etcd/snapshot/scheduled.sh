@@ -34,30 +34,46 @@ ask() {
   return 1
 }
 
-# snapshots lists the snapshots, the oldest first.
-snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db$' | sort || true; }
+# snapshots [DIRECTORY]: lists the snapshots, the oldest first.
+snapshots() { (cd "${1:-$dir}" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db$' | sort || true; }
 
 # send uploads the snapshots that have not been uploaded: the newest first, because a backlog may take longer than a run,
-# and then the others, the oldest first. One that is damaged, or that fails alone, may not keep the others here. A server
-# or commands that fail twice in a row are not tried for each of them. The uploads end before the run has to.
+# then those of former etcd clusters, which may be all that is left of what a restore has replaced, the newest first, and
+# then the others, the oldest first. One that is damaged, or that fails alone, may not keep the others here. A server or
+# commands that fail twice in a row are not tried for each of them. The uploads end before the run has to.
 send() {
   newest=$(snapshots | tail -n 1)
   failures=0
-  for name in $newest $(snapshots | grep -vxF "$newest"); do
-    [ ! -e "$dir/$name.sent" ] || continue
+  # shellcheck disable=SC2046,SC2086 # names without spaces, or none
+  {
+    send_each "$dir" $newest || return 0
+    for former in "$dir"-*; do
+      [ ! -e "$former/.upload" ] || send_each "$former" $(snapshots "$former" | sort -r) || return 0
+    done
+    send_each "$dir" $(snapshots | grep -vxF "$newest") || return 0
+  }
+}
+
+# send_each DIRECTORY NAME...: uploads those of the snapshots that have not been uploaded. It fails if no other one is to
+# be tried in this run.
+send_each() {
+  at=$1
+  shift
+  for name; do
+    [ ! -e "$at/$name.sent" ] || continue
     status=0
-    deliver "$name" || status=$?
+    deliver "$at/$name" || status=$?
     if [ "$status" -eq 0 ]; then
-      : >"$dir/$name.sent"
+      : >"$at/$name.sent"
       sent=yes
       failures=0
       echo "$name was uploaded"
     elif [ "$(remaining)" -le 0 ]; then
       fail "$name was not uploaded: the uploads must end $((upload_limit / 60)) minutes after the start of a run;" \
         "the next run tries again"
-      return
+      return 1
     elif [ -n "$store" ] && [ "$status" -eq 3 ]; then
-      fail "$name in $dir is damaged: remove it"
+      fail "$name in $at is damaged: remove it"
     else
       if [ -n "$store" ]; then
         fail "$name was not uploaded to the bucket; the next run tries again"
@@ -65,19 +81,19 @@ send() {
         fail "$name was not uploaded: the upload command failed; the next run tries again"
       fi
       failures=$((failures + 1))
-      [ "$failures" -lt 2 ] || return 0
+      [ "$failures" -lt 2 ] || return 1
     fi
   done
 }
 
-# deliver NAME: uploads a snapshot, by the program or by the commands. The program ends with 3 if it is damaged.
+# deliver PATH: uploads a snapshot, by the program or by the commands. The program ends with 3 if it is damaged.
 deliver() {
   seconds=$(remaining)
   [ "$seconds" -gt 0 ] || return 1
   if [ -n "$store" ]; then
-    timeout -k 30 "$seconds" "$store" -config "$upload" put "$dir/$1" </dev/null
+    timeout -k 30 "$seconds" "$store" -config "$upload" put "$1" </dev/null
   else
-    (cd / && SNAPSHOT="$dir/$1" SNAPSHOT_NAME="$1" CLUSTER="$cluster" MEMBER="$member" \
+    (cd / && SNAPSHOT="$1" SNAPSHOT_NAME="${1##*/}" CLUSTER="$cluster" MEMBER="$member" \
       timeout -k 30 "$seconds" /bin/sh -eu "$upload" </dev/null)
   fi
 }
@@ -130,8 +146,9 @@ prune() {
   done
 }
 
-# part moves the snapshots of an earlier cluster of this machine away: they are not this one's to upload or to remove.
-# The cluster of the bundle stays when all members are destroyed and made again, and that of etcd does not.
+# part moves the snapshots of an earlier cluster of this machine away: they are not this one's to remove. The cluster of
+# the bundle stays when all members are destroyed and made again, and that of etcd does not. Those of a former etcd
+# cluster are still uploaded from there: their names have its ID. Those of another bundle belong in no bucket of this one.
 part() {
   part_by cluster_id "$dir/.cluster"
   part_by etcd_cluster_id "$dir/.etcd-cluster"
@@ -143,11 +160,13 @@ part_by() {
   [ -n "$id" ] || return 0
   before=$(head -c 64 "$2" 2>/dev/null | tr -cd '0-9a-f' || true)
   [ "$before" != "$id" ] || return 0
+  [ "$1" != cluster_id ] || rm -f "$dir"-*/.upload
   if [ -n "$before" ] && [ -n "$(snapshots)" ]; then
     mkdir -p "$dir-$before"
+    [ "$1" = cluster_id ] || : >"$dir-$before/.upload"
     for name in $(snapshots); do
+      [ ! -e "$dir/$name.sent" ] || mv -f -- "$dir/$name.sent" "$dir-$before/$name.sent"
       mv -f -- "$dir/$name" "$dir-$before/$name"
-      rm -f -- "$dir/$name.sent"
     done
     echo "the snapshots of the cluster $before, which this machine had before, are in $dir-$before"
   fi

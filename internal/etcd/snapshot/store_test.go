@@ -195,7 +195,7 @@ func TestPruneFirst(t *testing.T) {
 // TestUploadHangs: an upload that does not end fails like another one, and the run goes on. Until it ends, only
 // snapshots that were uploaded are removed.
 func TestUploadHangs(t *testing.T) {
-	_, functions, _ := strings.Cut(string(scheduledScript), "# snapshots lists")
+	_, functions, _ := strings.Cut(string(scheduledScript), "# snapshots [DIRECTORY]")
 	functions, _, _ = strings.Cut("# "+functions, "# part moves")
 	for _, store := range []bool{true, false} {
 		dir := t.TempDir()
@@ -411,8 +411,10 @@ func FuzzStoreIn(f *testing.F) {
 
 // TestFormerCluster runs the part of the timer's script that parts the snapshots of the machine's clusters.
 func TestFormerCluster(t *testing.T) {
-	_, list, _ := strings.Cut(string(scheduledScript), "# snapshots lists")
+	_, list, _ := strings.Cut(string(scheduledScript), "# snapshots [DIRECTORY]")
 	list, _, _ = strings.Cut("# "+list, "# send uploads")
+	_, send, _ := strings.Cut(string(scheduledScript), "# send uploads")
+	send, _, _ = strings.Cut("# "+send, "# removable lists")
 	_, part, _ := strings.Cut(string(scheduledScript), "# part moves")
 	part, _, _ = strings.Cut("# "+part, "umask 077")
 	dir := filepath.Join(t.TempDir(), "scheduled")
@@ -462,6 +464,50 @@ func TestFormerCluster(t *testing.T) {
 	}
 	if there(dir+"/"+second) || !there(dir+"-c1/"+second) {
 		t.Error("the snapshot of the earlier etcd cluster is not moved away")
+	}
+
+	// Those of an earlier etcd cluster that were not uploaded still are, the newest one first, right after the newest of
+	// all. Those of an earlier cluster of the machine never are.
+	const third, fourth, fifth = "20260103T000000Z-cp1.db", "20260104T000000Z-cp1.db", "20260105T000000Z-cp1.db"
+	const sixth, last = "20260106T000000Z-cp1.db", "20260107T000000Z-cp1.db"
+	upload := func(takes string) string {
+		t.Helper()
+		script := "dir=" + dir + " store=/program upload=/conf\n" + list + "\n" + send + "\nremaining() { echo 9; }\n" +
+			"fail() { echo \"$*\"; }\ndeliver() { echo \"$1\" >>" + dir + "/calls; [ " + takes + " ]; }\nsend >&2\n"
+		if out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		calls, _ := os.ReadFile(dir + "/calls")
+		_ = os.Remove(dir + "/calls")
+		return strings.ReplaceAll(strings.Join(strings.Fields(string(calls)), " "), dir, "DIR")
+	}
+	write(dir+"/"+third, "")
+	write(dir+"/"+third+".sent", "")
+	write(dir+"/"+fourth, "")
+	write(dir+"/"+fifth, "")
+	if err := os.Remove(dir + "-c1/.upload"); err != nil { // as the script before has left it
+		t.Fatal(err)
+	}
+	etcdCluster = "  \"etcd_cluster_id\": \"c3\",\n"
+	run("bbbb")
+	write(dir+"/"+sixth, "")
+	write(dir+"/"+last, "")
+	want := "DIR/" + last + " DIR-c2/" + fifth
+	if got := upload("no = yes"); got != want {
+		t.Errorf("a server that takes nothing is asked to take %s, want %s", got, want)
+	}
+	if got, want := upload("yes = yes"), want+" DIR-c2/"+fourth+" DIR/"+sixth; got != want {
+		t.Errorf("uploaded %s, want %s", got, want)
+	}
+	if got := upload("yes = yes"); got != "" || !there(dir+"-c2/"+fourth) {
+		t.Errorf("uploaded again: %s", got)
+	}
+	write(dir+"/"+first, "")
+	etcdCluster = "  \"etcd_cluster_id\": \"c4\",\n"
+	run("bbbb") // it is not uploaded yet
+	run("cccc") // and is not of this cluster
+	if got := upload("yes = yes"); got != "" || !there(dir+"-c3/"+first) {
+		t.Errorf("of another cluster: %s", got)
 	}
 }
 
