@@ -75,11 +75,7 @@ send_each() {
     elif [ -n "$store" ] && [ "$status" -eq 3 ]; then
       fail "$name in $at is damaged: remove it"
     else
-      if [ -n "$store" ]; then
-        fail "$name was not uploaded to the bucket; the next run tries again"
-      else
-        fail "$name was not uploaded: the upload command failed; the next run tries again"
-      fi
+      fail "$name was not uploaded; the next run tries again"
       failures=$((failures + 1))
       [ "$failures" -lt 2 ] || return 1
     fi

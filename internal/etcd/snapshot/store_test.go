@@ -149,7 +149,7 @@ func TestStoreScript(t *testing.T) {
 		sent                     bool
 	}{
 		"uploaded":     {"7", "", "was uploaded", "put prune", true},
-		"not uploaded": {"7", "put", "was not uploaded to the bucket; the next run tries again", "put", false},
+		"not uploaded": {"7", "put", "was not uploaded; the next run tries again", "put", false},
 		"not swept":    {"7", "prune", "old snapshots in the bucket were not removed", "put prune", true},
 		"never swept":  {"0", "", "was uploaded", "put", true},
 	} {
@@ -265,24 +265,24 @@ func TestSendGoesOn(t *testing.T) {
 		},
 		"bucket, newest damaged": {true, "0 0 0 3", "d a b c", "a b c", "d in DIR is damaged: remove it\n"},
 		"bucket, the oldest fails": {
-			true, "1 0 0 0", "d a b c", "b c d", "a was not uploaded to the bucket; the next run tries again\n",
+			true, "1 0 0 0", "d a b c", "b c d", "a was not uploaded; the next run tries again\n",
 		},
 		"bucket, fails each": {
-			true, "1 1 1 1", "d a", "", "d was not uploaded to the bucket; the next run tries again\n" +
-				"a was not uploaded to the bucket; the next run tries again\n",
+			true, "1 1 1 1", "d a", "", "d was not uploaded; the next run tries again\n" +
+				"a was not uploaded; the next run tries again\n",
 		},
 		"bucket, damaged, and two fail": {
 			true, "3 1 1 0", "d a b c", "d", "a in DIR is damaged: remove it\n" +
-				"b was not uploaded to the bucket; the next run tries again\n" +
-				"c was not uploaded to the bucket; the next run tries again\n",
+				"b was not uploaded; the next run tries again\n" +
+				"c was not uploaded; the next run tries again\n",
 		},
 		"commands": {false, "0 0 0 0", "d a b c", "a b c d", ""},
 		"commands, one fails": {
-			false, "0 3 0 0", "d a b c", "a c d", "b was not uploaded: the upload command failed; the next run tries again\n",
+			false, "0 3 0 0", "d a b c", "a c d", "b was not uploaded; the next run tries again\n",
 		},
 		"commands, all fail": {
-			false, "1 1 1 1", "d a", "", "d was not uploaded: the upload command failed; the next run tries again\n" +
-				"a was not uploaded: the upload command failed; the next run tries again\n",
+			false, "1 1 1 1", "d a", "", "d was not uploaded; the next run tries again\n" +
+				"a was not uploaded; the next run tries again\n",
 		},
 	} {
 		dir := t.TempDir()
