@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
@@ -44,7 +45,8 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 		return err
 	}
 	running := machine.CommandIn(c.f.Definition()).Flags // not those that it is about to get
-	if err := c.appendEntries(ctx, entry, running, "members have changed since the last one"); err != nil {
+	const why = "members have changed since the last one"
+	if err := appendEntries(ctx, c.clients, c.s.Name, entry.Address(), running, why); err != nil {
 		return refusedBy(err, "etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
 			problem.Nothing, "apply again")
 	}
@@ -74,20 +76,41 @@ func (c *updating) leaveOldLog(ctx context.Context, from string) {
 	}) {
 		return
 	}
-	if err := c.appendEntries(ctx, *entry, c.s.ExtraArgs, "all of it is of etcd 3.6 from now on"); err != nil {
-		problem.Progress(ctx, "etcd %s: no snapshot of the log after the upgrade: %v", c.s.Name, err)
+	leaveOldLogAt(ctx, c.clients, c.s, entry.Address())
+}
+
+// removeThrough removes a member through another voter. If it was the last one of a version before 3.6, nothing is
+// upgraded any more, so this is where the others leave the log of that version: see leaveOldLog.
+func removeThrough(ctx context.Context, clients *client.Clients, s Spec, v membership.View, id uint64) error {
+	last := v.EndsUpgrade(id, replayMinor, clients.ClusterVersion(ctx, v, id))
+	through := ""
+	err := clients.ViaVoter(ctx, v, id, func(address string) error {
+		through = address
+		return clients.Remove(ctx, address, id)
+	})
+	if err == nil && last {
+		leaveOldLogAt(ctx, clients, s, through)
+	}
+	return err
+}
+
+// leaveOldLogAt appends the entries for it through the member at an address.
+func leaveOldLogAt(ctx context.Context, clients *client.Clients, s Spec, address string) {
+	const why = "all of it is of etcd 3.6 from now on"
+	if err := appendEntries(ctx, clients, s.Name, address, s.ExtraArgs, why); err != nil {
+		problem.Progress(ctx, "etcd %s: no snapshot of the log after the upgrade: %v", s.Name, err)
 	}
 }
 
 // appendEntries appends as many entries to the log as members with these flags need to write a snapshot of it.
-func (c *updating) appendEntries(
-	ctx context.Context, entry membership.Member, flags map[string]string, why string,
+func appendEntries(
+	ctx context.Context, clients *client.Clients, name, address string, flags map[string]string, why string,
 ) error {
 	count := snapshotCount(flags)
-	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: %s", c.s.Name,
+	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: %s", name,
 		count, why)
 	limit := entriesTimeout * time.Duration(1+count/defaultSnapshotCount)
-	return c.clients.AppendEntries(ctx, entry.Address(), count+count/100+1, limit)
+	return clients.AppendEntries(ctx, address, count+count/100+1, limit)
 }
 
 // raftSnapshot returns the newest snapshot of the member's raft log.

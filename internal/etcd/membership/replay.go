@@ -4,6 +4,8 @@ import (
 	"crypto/sha1" //nolint:gosec // as etcd does
 	"encoding/binary"
 	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
 // HasInitialMembers reports whether the members are exactly those with which the cluster began: no change of members is
@@ -20,6 +22,16 @@ func (v View) HasInitialMembers() bool {
 	}
 	sum := sha1.Sum(text) //nolint:gosec // the same
 	return binary.BigEndian.Uint64(sum[:8]) == v.ClusterID
+}
+
+// EndsUpgrade reports whether the removal of a member ends an upgrade to a minor version: all others run it, and the
+// cluster, whose version is agreed ("3.5"), has waited for this one. A downgrade keeps the older version on purpose.
+func (v View) EndsUpgrade(leaving uint64, minor, agreed string) bool {
+	others := Except(v.Members, leaving)
+	from, ok := release.AgreedMinor(agreed)
+	to, known := release.AgreedMinor(minor)
+	return ok && known && from < to && v.Downgrade == "" && len(others) > 0 &&
+		!slices.ContainsFunc(others, func(m Member) bool { return MinorReported(m.Version) != minor })
 }
 
 // Configuration is the members of a raft group, in any order.
