@@ -28,16 +28,15 @@ func replicaRules(own string, port int, etcd []string, registration endpoint.Reg
 	}
 	var rules []firewall.Rule
 	for _, each := range registration.All() {
-		kind := cmp.Or(each.Kind, endpoint.HAProxy)
 		site := firewall.Site{
 			Machines: map[firewall.Role][]netip.Addr{firewall.Replicas: {address}, firewall.Members: members(etcd, address)},
-			Endpoint: string(kind), Ports: map[firewall.Setting]int{firewall.APIPort: cmp.Or(port, component.DefaultPort)},
+			Endpoint: string(kindOf(each).name()),
+			Ports:    map[firewall.Setting]int{firewall.APIPort: cmp.Or(port, component.DefaultPort)},
 		}
-		switch hosts := hostsOf(each); kind {
-		case endpoint.HAProxy:
-			site.Machines[firewall.Balancers] = hosts
-		case endpoint.DNS:
+		if hosts := hostsOf(each); withoutBalancers(each) {
 			site.Machines[firewall.Replicas] = append(hosts, address)
+		} else {
+			site.Machines[firewall.Balancers] = hosts
 		}
 		for _, r := range site.Between() {
 			concerned := r.Machine == address || r.Remote.Addr() == address

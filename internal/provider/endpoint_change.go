@@ -13,17 +13,9 @@ func (m endpointModel) checkChange(ctx context.Context, before endpointModel, di
 	if !m.Address.Equal(before.Address) {
 		return // it is another endpoint
 	}
-	switch {
-	case allKnown(m.External, before.External):
-		m.warnSlowerCheck(ctx, before, diags)
-	case allKnown(m.HAProxy, before.HAProxy):
-		m.refusePort(before, "HAProxy has one port. Kubelets, kubeconfigs and all other clients use the former one, where "+
-			"nothing would listen any more.", "another kind, or on other machines", diags)
-	case allKnown(m.DNS, before.DNS):
-		m.refusePort(before, ownPort, "another kind", diags)
-		m.warnZone(ctx, before, diags)
-	case allKnown(m.BGP, before.BGP), allKnown(m.KubeVIP, before.KubeVIP):
-		m.refusePort(before, ownPort, "another kind", diags)
+	kind := m.kind()
+	if allKnown(kind.arguments(m), kind.arguments(before)) {
+		kind.checkChange(ctx, m, before, diags)
 	}
 }
 
@@ -39,38 +31,4 @@ func (m endpointModel) refusePort(before endpointModel, cause, next string, diag
 	diags.AddAttributeError(path.Root("port"), "Port of the endpoint cannot be changed",
 		"Cause: "+cause+"\nUnchanged: nothing was changed.\nNext step: keep the port, or move to an endpoint of "+next+
 			" (guide \"Topologies\", Moving to another endpoint).")
-}
-
-// warnZone warns about records that nobody maintains afterwards.
-func (m endpointModel) warnZone(ctx context.Context, before endpointModel, diags *diag.Diagnostics) {
-	after, known := m.dns(ctx, diags)
-	was, knownBefore := before.dns(ctx, diags)
-	if !known || !knownBefore || diags.HasError() {
-		return
-	}
-	from, to := was.zone(ctx, diags), after.zone(ctx, diags)
-	if from.Server == to.Server && from.Name == to.Name {
-		return
-	}
-	diags.AddAttributeWarning(path.Root("dns").AtName("server"), "Records at the former name server stay",
-		"Cause: the records move from "+from.Server+" (zone "+from.Name+") to "+to.Server+" (zone "+to.Name+") with one "+
-			"replica after the other. After that, nothing changes the former ones: they go on naming a replica that has "+
-			"gone. A replica that has to restart its API server in the same apply is refused.\nNext step: let clients ask "+
-			"the new server when the apply has ended, and not before, then delete the former records.")
-}
-
-// warnSlowerCheck warns about a balancer that is told of a slower check before the API servers wait longer for it.
-func (m endpointModel) warnSlowerCheck(ctx context.Context, before endpointModel, diags *diag.Diagnostics) {
-	after, was := m.external(ctx, diags), before.external(ctx, diags)
-	if !after.known(ctx) || !was.known(ctx) || diags.HasError() {
-		return
-	}
-	now, then := after.healthCheck(ctx, diags).DetectionTime(), was.healthCheck(ctx, diags).DetectionTime()
-	if now <= then || len(hooksOf(ctx, was.Hooks, diags).Drain) > 0 {
-		return
-	}
-	diags.AddAttributeWarning(path.Root("external").AtName("health_check"), "The balancer's check becomes slower",
-		"Cause: an API server that stops goes on serving until the balancer has noticed. Those that run now wait "+
-			then.String()+", and "+now.String()+" only after this apply has restarted them.\nNext step: change the "+
-			"balancer's check after this apply, not in it.")
 }

@@ -72,7 +72,7 @@ func TestUnknownAddress6(t *testing.T) {
 	if diags.HasError() || !m.Registration.IsUnknown() || m.URL.IsUnknown() {
 		t.Errorf("the registration is %s, the URL %s, %v", m.Registration, m.URL, diags)
 	}
-	validateHAProxy(t.Context(), m, &diags)
+	haproxyKind{}.validate(t.Context(), m, &diags)
 	if diags.HasError() {
 		t.Errorf("refused: %v", diags)
 	}
@@ -86,7 +86,7 @@ func TestRefusedAddress6(t *testing.T) {
 		"api.example.com": "is not an IP address",
 	} {
 		var diags diag.Diagnostics
-		validateHAProxy(t.Context(), dualStackEndpoint(t, "10.0.0.100", address6), &diags)
+		haproxyKind{}.validate(t.Context(), dualStackEndpoint(t, "10.0.0.100", address6), &diags)
 		if diags.HasError() != (cause != "") || cause != "" && !strings.Contains(diags[0].Detail(), cause) {
 			t.Errorf("%s: %v, want %q", address6, diags, cause)
 		}
@@ -170,7 +170,7 @@ func TestRefusedFurther(t *testing.T) {
 		object, more := types.ObjectValueFrom(t.Context(), m.HAProxy.AttributeTypes(t.Context()), balancers)
 		diags.Append(more...)
 		m.HAProxy = object
-		validateHAProxy(t.Context(), m, &diags)
+		haproxyKind{}.validate(t.Context(), m, &diags)
 		if text := wordsOf(diags); diags.HasError() != (cause != "") || !strings.Contains(text, cause) {
 			t.Errorf("%s: %q, want %q", address, text, cause)
 		}

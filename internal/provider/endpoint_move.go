@@ -40,7 +40,7 @@ func (m replicaModel) validatePortMove(state replicaModel, before endpoint.Regis
 		return
 	}
 	for _, each := range before.All() {
-		if !reachedDirectly(each) {
+		if !kindOf(each).direct() {
 			continue
 		}
 		addError(diags, path.Root("port"), "", &problem.Problem{

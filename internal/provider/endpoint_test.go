@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -213,7 +215,7 @@ func TestImportExternal(t *testing.T) {
 	}
 	of := endpointSchema(t.Context())
 	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
-	importRegistration(importer{t.Context(), &resp}, registration)
+	importRegistration(importer{t.Context(), &resp}, externalKind{}, registration)
 	var m endpointModel
 	diags := resp.Diagnostics
 	diags.Append(resp.State.Get(t.Context(), &m)...)
@@ -298,7 +300,8 @@ func expectRegistration(
 		t.Errorf("an import reads the registration as %s, want %s", object, m.Registration)
 	}
 	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: schema, Raw: emptyOf(t, schema)}}
-	importRegistration(importer{t.Context(), &resp}, got)
+	kind, _ := kindOf(got).(targetsKind)
+	importRegistration(importer{t.Context(), &resp}, kind, got)
 	var imported endpointModel
 	diags = resp.Diagnostics
 	diags.Append(resp.State.Get(t.Context(), &imported)...)
@@ -403,10 +406,14 @@ func TestKubeVIPRegistration(t *testing.T) {
 // TestEndpointAttribute: a failure points to an attribute that the endpoint has, of its kind.
 func TestEndpointAttribute(t *testing.T) {
 	schema := endpointSchema(t.Context())
-	for attribute, want := range map[string]string{
+	attributes := map[string]string{
 		"external": "external.targets", "dns": "dns.targets", "bgp": "bgp.targets", "kube_vip": "kube_vip.targets",
 		"haproxy": "haproxy.hosts",
-	} {
+	}
+	if names := kindNames(); !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(maps.Keys(attributes))) {
+		t.Errorf("the kinds are %v", names)
+	}
+	for attribute, want := range attributes {
 		state := importedState(t, schema, map[string]any{"address": "10.0.0.100"})
 		at := path.Root(attribute)
 		name := strings.TrimPrefix(want, attribute+".")
@@ -418,8 +425,8 @@ func TestEndpointAttribute(t *testing.T) {
 		if diags := state.Get(t.Context(), &m); diags.HasError() {
 			t.Fatal(diags)
 		}
-		if got := m.at().String(); got != want {
-			t.Errorf("%s: %s, want %s", attribute, got, want)
+		if got, kind := m.at().String(), m.kind().name(); got != want || string(kind) != attribute {
+			t.Errorf("%s: %s, want %s; the kind is %s", attribute, got, want, kind)
 		}
 	}
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -49,13 +47,14 @@ func (r *endpointResource) ImportState(
 			return
 		}
 	}
-	if registration := registrationNamed(recorded, wanted); withoutBalancers(registration.Kind) {
+	registration := registrationNamed(recorded, wanted)
+	if kind, ok := kindOf(registration).(targetsKind); ok {
 		if err := checkWanted(machine, registration.Address, wanted); err != nil {
 			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
 			return
 		}
 		i := importer{ctx, resp}
-		importRegistration(i, registration)
+		importRegistration(i, kind, registration)
 		i.keepCluster(cluster)
 		i.identifyEndpoint(registration.Address)
 		return
@@ -87,12 +86,12 @@ func (r *endpointResource) ImportState(
 	drain := r.drainOf(ctx, observed)
 	i.set("drain_timeout", durationText(drain))
 	i.set("url", apiURL(observed.Address, int64(observed.Port)))
-	registration, diags := registrationObject(ctx, endpoint.Registration{
+	object, diags := registrationObject(ctx, endpoint.Registration{
 		Address: observed.Address, Address6: observed.Address6, Further: observed.Further, Port: observed.Port,
 		Hosts: observed.Hosts, DrainTimeout: drain, VerifyCA: observed.CACertificate != "", ClusterID: observed.ClusterID,
 	})
 	resp.Diagnostics.Append(diags...)
-	i.set("registration", registration)
+	i.set("registration", object)
 	i.keepCluster(observed.ClusterID)
 	i.identifyEndpoint(observed.Address)
 }
@@ -158,95 +157,18 @@ func (r *endpointResource) staticPodOn(
 	return endpoint.Registration{}
 }
 
-// withoutBalancers reports whether an endpoint of that kind is recorded on the machines of its
-// replicas only.
-func withoutBalancers(kind endpoint.Kind) bool {
-	return kind == endpoint.External || kind == endpoint.DNS || kind == endpoint.BGP || kind == endpoint.KubeVIP
-}
-
 // importRegistration reads an endpoint without balancers from the registration of one of its
 // replicas.
-func importRegistration(i importer, registration endpoint.Registration) {
+func importRegistration(i importer, kind targetsKind, registration endpoint.Registration) {
 	i.set("id", registration.Address)
 	i.set("address", registration.Address)
 	i.set("port", int64(registration.Port))
-	switch registration.Kind {
-	case endpoint.DNS:
-		importDNS(i, registration)
-	case endpoint.BGP:
-		importBGP(i, registration)
-	case endpoint.KubeVIP:
-		importKubeVIP(i, registration)
-	default:
-		importExternal(i, registration)
-	}
+	kind.importArguments(i, registration)
 	i.set("drain_timeout", durationText(registration.DrainTimeout))
 	i.set("url", apiURL(registration.Address, int64(registration.Port)))
 	object, diags := registrationObject(i.ctx, registration)
 	i.resp.Diagnostics.Append(diags...)
 	i.set("registration", object)
-}
-
-// importExternal sets the attribute external. The interval and the thresholds are not known, only their products.
-func importExternal(i importer, registration endpoint.Registration) {
-	i.set("external.targets", registration.Hosts)
-	i.set("external.target_port", int64(registration.TargetPort))
-	i.set("external.probe_from", stringOrNull(registration.ProbeFrom))
-	check := external.HealthCheckOf(registration, defaultCheckThreshold)
-	i.set("external.health_check.interval", durationText(check.Interval))
-	i.set("external.health_check.threshold", int64(check.Threshold))
-	i.set("external.health_check.healthy_threshold", intOrNull(check.Healthy))
-}
-
-// importDNS sets the attribute dns.
-func importDNS(i importer, registration endpoint.Registration) {
-	zone := registration.Zone
-	i.set("dns.targets", registration.Hosts)
-	i.set("dns.zone", zone.Name)
-	i.set("dns.server", dns.WithoutDefaultPort(zone.Server))
-	if len(zone.NameServers) > 0 {
-		var servers []string
-		for _, server := range zone.NameServers {
-			servers = append(servers, dns.WithoutDefaultPort(server))
-		}
-		i.set("dns.name_servers", servers)
-	}
-	i.set("dns.tsig_key", zone.TSIGKey)
-	i.set("dns.ttl", durationText(zone.TTL))
-	i.set("dns.check_interval", durationText(zone.CheckInterval))
-	i.set("dns.check_threshold", int64(zone.CheckThreshold))
-	i.set("dns.install_packages", zone.InstallPackages)
-	i.set("dns.probe_from", stringOrNull(registration.ProbeFrom))
-}
-
-// importBGP sets the attribute bgp.
-func importBGP(i importer, registration endpoint.Registration) {
-	bgp := registration.BGP
-	i.set("bgp.targets", registration.Hosts)
-	i.set("bgp.asn", int64(bgp.ASN))
-	i.set("bgp.peers", peerModels(bgp.Peers))
-	i.set("bgp.hold_time", durationText(bgp.HoldTime))
-	i.set("bgp.bfd_interval", durationText(bgp.BFDInterval))
-	i.set("bgp.propagation_time", durationText(bgp.Propagation))
-	i.set("bgp.install_packages", !bgp.KeepPackages)
-}
-
-// importKubeVIP sets the attribute kube_vip.
-func importKubeVIP(i importer, registration endpoint.Registration) {
-	election := registration.KubeVIP
-	i.set("kube_vip.targets", registration.Hosts)
-	i.set("kube_vip.mode", election.Mode)
-	i.set("kube_vip.interface", stringOrNull(election.Interface))
-	i.set("kube_vip.program", election.Program)
-	i.set("kube_vip.sha256", stringOrNull(election.SHA256))
-	i.set("kube_vip.lease_name", stringOrNull(election.LeaseName))
-	i.set("kube_vip.lease_duration", durationText(election.LeaseDuration))
-	if announced := registration.BGP; announced != nil {
-		i.set("kube_vip.asn", int64(announced.ASN))
-		i.set("kube_vip.peers", peerModels(announced.Peers))
-		i.set("kube_vip.hold_time", durationText(announced.HoldTime))
-		i.set("kube_vip.propagation_time", durationText(announced.Propagation))
-	}
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

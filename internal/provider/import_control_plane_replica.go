@@ -12,11 +12,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 )
 
 func (r *replicaResource) IdentitySchema(
@@ -125,31 +120,6 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 		}
 	}
 	return registration, nil
-}
-
-// validateRegistration checks what a machine has recorded of one endpoint.
-func validateRegistration(registration endpoint.Registration) error {
-	switch registration.Kind {
-	case "", endpoint.HAProxy:
-		if registration.Address6 != "" {
-			if err := haproxy.ValidateAddress6(registration.Address, registration.Address6); err != nil {
-				return err
-			}
-		}
-		if len(registration.Further) == 0 {
-			return nil
-		}
-		return haproxy.ValidateFurther(registration.Address, registration.Address6, registration.Further, registration.Hosts)
-	case endpoint.External:
-		return external.ValidateRegistration(registration)
-	case endpoint.DNS:
-		return dns.Validate(registration)
-	case endpoint.BGP:
-		return bgp.ValidateRegistration(registration)
-	case endpoint.KubeVIP:
-		return kubevip.ValidateRegistration(registration)
-	}
-	return errors.New("this version of the provider does not know its kind of endpoint")
 }
 
 func registrationObject(ctx context.Context, r endpoint.Registration) (types.Object, diag.Diagnostics) {

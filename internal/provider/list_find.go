@@ -79,7 +79,7 @@ func findReplicas(ctx context.Context, s *session, from *host.Host) ([]listed, e
 	}
 	replicas := map[string]string{}
 	for _, each := range registration.All() {
-		if withoutBalancers(each.Kind) {
+		if withoutBalancers(each) {
 			maps.Copy(replicas, each.Hosts)
 			continue
 		}
@@ -106,7 +106,7 @@ func findEndpoints(ctx context.Context, s *session, from *host.Host) ([]listed, 
 	var all []listed
 	for _, each := range registration.All() {
 		via := near.Address()
-		if hosts := slices.Sorted(maps.Values(each.Hosts)); !withoutBalancers(each.Kind) && len(hosts) > 0 &&
+		if hosts := slices.Sorted(maps.Values(each.Hosts)); !withoutBalancers(each) && len(hosts) > 0 &&
 			!slices.Contains(hosts, via) {
 			via = hosts[0]
 		}

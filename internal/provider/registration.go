@@ -183,11 +183,6 @@ func (m replicaModel) validateTarget(at endpoint.Registration, diags *diag.Diagn
 	}
 }
 
-// reachedDirectly reports whether clients of an endpoint reach the API servers themselves, and so at its port.
-func reachedDirectly(at endpoint.Registration) bool {
-	return at.Kind == endpoint.DNS || at.Kind == endpoint.BGP || at.Kind == endpoint.KubeVIP
-}
-
 // validateEndpointPorts checks that clients of the endpoints reach the replica at its port. It needs nothing else of
 // the registrations, whose cluster is not known before the first apply.
 func (m replicaModel) validateEndpointPorts(ctx context.Context, diags *diag.Diagnostics) {
@@ -214,7 +209,7 @@ func (m replicaModel) validateEndpointPorts(ctx context.Context, diags *diag.Dia
 func otherPort(at endpoint.Registration, port int) error {
 	var cause, next string
 	switch {
-	case reachedDirectly(at) && at.Port != port:
+	case kindOf(at).direct() && at.Port != port:
 		cause = fmt.Sprintf("the endpoint %s (%s) has port %d, and the replica %d: clients reach the API server itself",
 			at.Address, at.Kind, at.Port, port)
 		next = "set port of both to the same value"

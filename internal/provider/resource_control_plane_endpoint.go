@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -14,19 +13,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // endpointResource is the fixed address of a control plane's API, of one of the kinds of package
 // endpoint.
 type endpointResource struct {
-	machineResource[endpointModel, *endpointModel, endpointKind, endpoint.Status]
+	machineResource[endpointModel, *endpointModel, endpointSpec, endpoint.Status]
 }
 
 var (
@@ -62,18 +55,7 @@ func (r *endpointResource) ValidateConfig(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	switch {
-	case !model.DNS.IsNull():
-		validateDNS(ctx, model, &resp.Diagnostics)
-	case !model.BGP.IsNull():
-		validateBGP(ctx, model, &resp.Diagnostics)
-	case !model.KubeVIP.IsNull():
-		validateKubeVIP(ctx, model, &resp.Diagnostics)
-	case !model.External.IsNull():
-		validateExternal(ctx, model, &resp.Diagnostics)
-	default:
-		validateHAProxy(ctx, model, &resp.Diagnostics)
-	}
+	model.kind().validate(ctx, model, &resp.Diagnostics)
 }
 
 // refuseCA rejects a CA certificate for an endpoint without balancers.
@@ -82,134 +64,6 @@ func refuseCA(model endpointModel, kind attr.Value, diags *diag.Diagnostics) {
 		diags.AddAttributeError(path.Root("ca_certificate"), "Argument without effect", "Cause: an endpoint without haproxy "+
 			"has no health checks that verify certificates.\nUnchanged: nothing was changed.\nNext step: remove "+
 			"ca_certificate.")
-	}
-}
-
-func validateDNS(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	refuseCA(model, model.DNS, diags)
-	arguments, known := model.dns(ctx, diags)
-	if !known || !allKnown(model.Address) || diags.HasError() {
-		return
-	}
-	zone := arguments.zone(ctx, diags)
-	if diags.HasError() {
-		return
-	}
-	address := model.Address.ValueString()
-	if err := dns.ValidateZone(zone); err != nil {
-		addInvalid(diags, path.Root("dns"), "Invalid zone", err)
-	} else if err := dns.ValidateAddress(address, zone.Name); err != nil {
-		addInvalid(diags, path.Root("address"), "Invalid endpoint address", err)
-	}
-	if err := dns.ValidateTargets(address, stringMapOf(ctx, arguments.Targets, diags)); err != nil {
-		addInvalid(diags, path.Root("dns").AtName("targets"), "Invalid endpoint targets", err)
-	}
-}
-
-func validateBGP(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	refuseCA(model, model.BGP, diags)
-	arguments, known := model.bgp(ctx, diags)
-	if !known || !allKnown(model.Address) || model.Port.IsUnknown() || diags.HasError() {
-		return
-	}
-	spec := arguments.spec(ctx, diags)
-	spec.Address, spec.Port = model.Address.ValueString(), int(model.Port.ValueInt64()) // 0 is the default
-	if diags.HasError() {
-		return
-	}
-	if err := bgp.ValidateRegistration(spec.Registration()); err != nil {
-		addInvalid(diags, path.Root("bgp"), "Invalid endpoint", err)
-	}
-}
-
-func validateKubeVIP(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	refuseCA(model, model.KubeVIP, diags)
-	arguments, known := model.kubeVIP(ctx, diags)
-	if !known || !allKnown(model.Address) || model.Port.IsUnknown() || diags.HasError() {
-		return
-	}
-	spec := arguments.spec(ctx, diags)
-	spec.Address, spec.Port = model.Address.ValueString(), int(model.Port.ValueInt64()) // 0 is the default
-	if diags.HasError() {
-		return
-	}
-	if err := kubevip.ValidateRegistration(spec.Registration()); err != nil {
-		addInvalid(diags, path.Root("kube_vip"), "Invalid endpoint", err)
-	}
-}
-
-// validateFurther checks the additional addresses against the others.
-func validateFurther(ctx context.Context, model endpointModel, balancers haproxyModel, diags *diag.Diagnostics) {
-	if balancers.Further.IsNull() || !elementsKnown(ctx, balancers.Further) {
-		return
-	}
-	var hosts map[string]string
-	if allKnown(balancers.Hosts) && elementsKnown(ctx, balancers.Hosts) {
-		hosts = stringMapOf(ctx, balancers.Hosts, diags)
-	}
-	err := haproxy.ValidateFurther(model.Address.ValueString(), balancers.Address6.ValueString(),
-		stringsOf(ctx, balancers.Further, diags), hosts)
-	if err != nil {
-		addInvalid(diags, path.Root("haproxy").AtName("additional_addresses"), "Invalid endpoint address", err)
-	}
-}
-
-func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	if !allKnown(model.Address) {
-		return
-	}
-	if err := haproxy.ValidateAddress(model.Address.ValueString()); err != nil {
-		addInvalid(diags, path.Root("address"), "Invalid endpoint address", err)
-		return
-	}
-	balancers := model.balancers(ctx, diags)
-	if allKnown(balancers.Address6) {
-		err := haproxy.ValidateAddress6(model.Address.ValueString(), balancers.Address6.ValueString())
-		if err != nil {
-			addInvalid(diags, path.Root("haproxy").AtName("address6"), "Invalid endpoint address", err)
-		}
-	}
-	validateFurther(ctx, model, balancers, diags)
-	if name := balancers.Interface.ValueString(); name != "" {
-		if err := haproxy.ValidateInterface(name); err != nil {
-			addInvalid(diags, path.Root("haproxy").AtName("interface"), "Invalid interface", err)
-		}
-	}
-	if !balancers.Konnectivity.IsUnknown() && elementsKnown(ctx, balancers.Konnectivity) && !model.Port.IsUnknown() {
-		port := cmp.Or(int(model.Port.ValueInt64()), endpoint.DefaultPort)
-		if err := haproxy.ValidateKonnectivity(balancers.konnectivity(ctx), port); err != nil {
-			addInvalid(diags, path.Root("haproxy").AtName("konnectivity"), "Invalid port of konnectivity", err)
-		}
-	}
-	if !balancers.HandOver.IsUnknown() {
-		if err := haproxy.ValidateInherit(balancers.Inherit.ValueBool(), balancers.HandOver.ValueString()); err != nil {
-			addInvalid(diags, path.Root("haproxy").AtName("inherit"), "Invalid endpoint", err)
-		}
-	}
-	validateBalancerMetrics(ctx, model, balancers, diags)
-	if diags.HasError() || !allKnown(balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
-		return
-	}
-	hosts := stringMapOf(ctx, balancers.Hosts, diags)
-	if err := haproxy.ValidateHosts(model.Address.ValueString(), hosts); err != nil {
-		addInvalid(diags, path.Root("haproxy").AtName("hosts"), "Invalid endpoint hosts", err)
-	}
-}
-
-func validateExternal(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	refuseCA(model, model.External, diags)
-	arguments := model.external(ctx, diags)
-	if allKnown(arguments.HealthCheck) && elementsKnown(ctx, arguments.HealthCheck) {
-		if err := external.ValidateHealthCheck(arguments.healthCheck(ctx, diags)); err != nil {
-			addInvalid(diags, path.Root("external").AtName("health_check"), "Invalid health check", err)
-		}
-	}
-	if diags.HasError() || !allKnown(model.Address, arguments.Targets) || !elementsKnown(ctx, arguments.Targets) {
-		return
-	}
-	wanted := stringMapOf(ctx, arguments.Targets, diags)
-	if err := targets.Validate(model.Address.ValueString(), wanted); err != nil {
-		addInvalid(diags, path.Root("external").AtName("targets"), "Invalid endpoint targets", err)
 	}
 }
 
@@ -228,11 +82,8 @@ func (r *endpointResource) ModifyPlan(
 	} else {
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
-		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() || plan.DNS.IsNull() != state.DNS.IsNull() ||
-			plan.BGP.IsNull() != state.BGP.IsNull() || plan.KubeVIP.IsNull() != state.KubeVIP.IsNull() {
-			resp.RequiresReplace = append(resp.RequiresReplace,
-				path.Root("haproxy"), path.Root("external"), path.Root("dns"), path.Root("bgp"),
-				path.Root("kube_vip"))
+		if plan.otherKind(*state) {
+			resp.RequiresReplace = append(resp.RequiresReplace, kindPaths(endpointKinds)...)
 		}
 		warnMoved(ctx, *plan, *state, &resp.Diagnostics)
 		plan.checkChange(ctx, *state, &resp.Diagnostics)
@@ -268,18 +119,18 @@ func (m endpointModel) registrationID(ctx context.Context) string {
 	return decodeRegistration(ctx, m.Registration, &ignored).ID()
 }
 
-func (r *endpointResource) createOn(ctx context.Context, s endpointKind) (endpoint.Status, error) {
+func (r *endpointResource) createOn(ctx context.Context, s endpointSpec) (endpoint.Status, error) {
 	return s.create(ctx)
 }
 
 func (r *endpointResource) readFrom(
-	ctx context.Context, s endpointKind, _ *diag.Diagnostics,
+	ctx context.Context, s endpointSpec, _ *diag.Diagnostics,
 ) (endpoint.Status, error) {
 	return s.read(ctx)
 }
 
 func (r *endpointResource) updateOn(
-	ctx context.Context, before, after endpointModel, s endpointKind, diags *diag.Diagnostics,
+	ctx context.Context, before, after endpointModel, s endpointSpec, diags *diag.Diagnostics,
 ) (endpoint.Status, error) {
 	before.bundle = after.bundle // of the same cluster: the bundle of another one replaces the endpoint
 	prior := r.spec(ctx, before, diags)
@@ -290,7 +141,7 @@ func (r *endpointResource) updateOn(
 }
 
 func (r *endpointResource) deleteFrom(
-	ctx context.Context, s endpointKind, superseded func() bool, diags *diag.Diagnostics,
+	ctx context.Context, s endpointSpec, superseded func() bool, diags *diag.Diagnostics,
 ) error {
 	err := endpoint.Superseded(superseded).Err()
 	if err == nil {
@@ -315,7 +166,7 @@ func (r *endpointResource) priorObject(context.Context, endpointModel) priorObje
 const betweenDeletes = 10 * time.Second
 
 // identities have one in common for two specs of the same endpoint.
-func (r *endpointResource) identities(s endpointKind) []string { return s.identities() }
+func (r *endpointResource) identities(s endpointSpec) []string { return s.identities() }
 
 // plannedCluster returns the cluster of the planned endpoint. A bundle that is only known after
 // the apply belongs to the cluster that the endpoint already has: the bundle of another cluster

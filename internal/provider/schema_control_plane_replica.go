@@ -19,7 +19,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 // defaultServiceCIDR is the default of kubeadm.
@@ -170,11 +169,8 @@ func registrationArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 		},
 		"kind": schema.StringAttribute{
-			Optional: true,
-			Validators: []validator.String{
-				stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS),
-					string(endpoint.BGP), string(endpoint.KubeVIP)),
-			},
+			Optional:            true,
+			Validators:          []validator.String{stringvalidator.OneOf(kindNames()...)},
 			MarkdownDescription: "`haproxy`, `external`, `dns`, `bgp` or `kube_vip`. Default: none, which is `haproxy`.",
 		},
 		"zone":     replicaZoneSchema(),

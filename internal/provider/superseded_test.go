@@ -16,7 +16,7 @@ import (
 
 // standInEndpoint is an endpoint whose deletion is a function.
 type standInEndpoint struct {
-	endpointKind
+	endpointSpec
 	delete func(superseded endpoint.Superseded) error
 }
 
@@ -75,21 +75,21 @@ func TestSameEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &session{pool: pool}
-	balancers := func(cluster, address string, hosts ...string) endpointKind {
+	balancers := func(cluster, address string, hosts ...string) endpointSpec {
 		machines := map[string]string{}
 		for _, at := range hosts {
 			machines[at] = at
 		}
 		return haproxyEndpoint{Spec: haproxy.Spec{ClusterID: cluster, Address: address, Hosts: s.machines(machines)}}
 	}
-	others := func(cluster, target string) endpointKind {
+	others := func(cluster, target string) endpointSpec {
 		return newExternalEndpoint(nil, external.Spec{
 			ClusterID: cluster, Address: "10.0.0.100", Targets: map[string]string{"cp1": target},
 		})
 	}
 	before := balancers("a", "10.0.0.100", "10.0.0.11", "10.0.0.12")
 	for name, c := range map[string]struct {
-		deleted, created endpointKind
+		deleted, created endpointSpec
 		want             bool
 	}{
 		"the same":             {before, balancers("a", "10.0.0.100", "10.0.0.11", "10.0.0.12"), true},
