@@ -213,8 +213,8 @@ func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed
 }
 
 func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving) error {
-	if err := r.zone.signs(); err != nil {
-		return r.problem("Replica "+name+" not drained at endpoint "+r.Address, err)
+	if err := r.zone.checkKey(ctx); err != nil {
+		return keyProblem("Replica "+name+" not drained at endpoint "+r.Address, err)
 	}
 	seen, err := r.observeLeaving(ctx, name)
 	if err != nil {
@@ -331,7 +331,7 @@ func (r *Registrar) relist(ctx context.Context, t targets.Target) error {
 }
 
 // Deregister removes the agent and the record of a replica. A machine that cannot be reached keeps
-// the agent.
+// the agent. Without the key, both stay: nobody would maintain a record without an agent.
 func (r *Registrar) Deregister(ctx context.Context, name string) error {
 	t := r.Named(ctx, name)
 	if t.Address == "" {
@@ -339,6 +339,11 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 	}
 	if t.Shared {
 		return nil // the agent and the record are those of the replica that has the machine by now
+	}
+	if !r.recorded { // otherwise, it leaves as far as that is possible
+		if err := r.zone.checkKey(ctx); err != nil {
+			return keyProblem("Replica "+name+" not deregistered at endpoint "+r.Address, err)
+		}
 	}
 	var err error
 	if t.Other == "" {
@@ -412,6 +417,13 @@ func (*Registrar) problem(summary string, err error) error {
 	return &problem.Problem{Summary: summary, Cause: err.Error(), Next: nextStep(err), Err: err}
 }
 
+// keyProblem is the error of a replica that does not leave, because updates cannot be signed.
+func keyProblem(summary string, err error) error {
+	return &problem.Problem{Summary: summary, Cause: err.Error(), Unchanged: keptRecord, Next: nextStep(err), Err: err}
+}
+
+const keptRecord = "the replica keeps its record and its agent."
+
 // nextStep says what to do about an error.
 func nextStep(err error) string {
 	switch {
@@ -419,7 +431,8 @@ func nextStep(err error) string {
 		return "examine that machine, which may have been taken over, or correct cluster_name of the key (tsig_keys of the " +
 			"provider)"
 	case errors.Is(err, errNoKey):
-		return "add the key to tsig_keys of the provider, then apply again"
+		return "add the key to tsig_keys of the provider, and keep it there until no replica is at the endpoint any more; " +
+			"then apply again"
 	case errors.Is(err, errSignature):
 		return "compare the name, the algorithm and the secret of the key (tsig_keys of the provider) with those of " +
 			"the name server (dns.server), and both clocks, then apply again"

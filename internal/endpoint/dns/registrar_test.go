@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // withPrimary returns a registrar whose zone has these addresses, and the zone's server. recorded is what the machines
@@ -131,6 +132,38 @@ func TestServerGone(t *testing.T) {
 	} {
 		if !errors.Is(err, endpoint.ErrSilent) || errors.Is(err, host.ErrUnreachable) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestKeyGone: the key of an endpoint that a replica leaves is not in tsig_keys any more, or is another one. The replica
+// keeps its agent and its record, which nobody would maintain otherwise.
+func TestKeyGone(t *testing.T) {
+	other := Key{Algorithm: "hmac-sha256", Secret: base64.StdEncoding.EncodeToString([]byte("a secret of another key"))}
+	for name, c := range map[string]struct {
+		key  *Key
+		want error
+		next string
+	}{
+		"gone":    {nil, errNoKey, "keep it there until no replica is at the endpoint"},
+		"another": {&other, errSignature, "compare the name, the algorithm and the secret"},
+	} {
+		for what, leave := range map[string]func(r *Registrar) error{
+			"Drain":          func(r *Registrar) error { return r.Drain(t.Context(), "cp1") },
+			"DrainForDelete": func(r *Registrar) error { return r.DrainForDelete(t.Context(), "cp1", true) },
+			"Deregister":     func(r *Registrar) error { return r.Deregister(t.Context(), "cp1") },
+		} {
+			r, zone := withPrimary(t, map[string]targets.Replica{
+				"10.0.0.11": {Name: "cp1", ClusterID: "abc", Port: 6443, Endpoints: []string{"dns api.example.com"}},
+				"10.0.0.12": {Name: "cp2", ClusterID: "abc", Port: 6443, Endpoints: []string{"dns api.example.com"}},
+			}, "10.0.0.11", "10.0.0.12")
+			r.zone.key = c.key
+			err := leave(r)
+			var p *problem.Problem
+			if !errors.Is(err, c.want) || !errors.As(err, &p) || !strings.Contains(p.Next, c.next) ||
+				p.Unchanged != keptRecord || zone.changes > 0 {
+				t.Errorf("%s, %s: %v after %d changes", name, what, err, zone.changes)
+			}
 		}
 	}
 }

@@ -177,6 +177,18 @@ func (z zone) signs() error {
 	return nil
 }
 
+// checkKey returns why the primary server does not accept updates with the key, or nil if nothing speaks against it. A
+// server that does not answer says nothing about the key.
+func (z zone) checkKey(ctx context.Context) error {
+	if err := z.signs(); err != nil {
+		return err
+	}
+	if _, err := z.records(ctx); errors.Is(err, errSignature) {
+		return err
+	}
+	return nil
+}
+
 // send sends an update.
 func (z zone) send(ctx context.Context, m *miekg.Msg, wanted update) error {
 	if z.around != nil {
