@@ -55,8 +55,8 @@ func dnsSchema() schema.Attribute {
 					listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(checked("name server", checkServer)),
 				},
 				MarkdownDescription: "The name servers that clients' resolvers ask: an update waits until each of them has " +
-					"it. Default: those in the zone's NS records; the computer that runs Terraform resolves names of them that are " +
-					"in another zone, also with `probe_from`. A change restarts nothing; replicas record it.",
+					"it. Default: those in the zone's NS records; names of them that are in another zone are resolved on the " +
+					"computer that runs Terraform, or on the machine of `probe_from`. A change restarts nothing; replicas record it.",
 			},
 			"tsig_key": schema.StringAttribute{
 				Required: true,

@@ -17,8 +17,12 @@ import (
 )
 
 func testRegistrar(keys map[string]Key) *Registrar {
+	return testEndpoints(keys).For(testSpec().Registration())
+}
+
+func testEndpoints(keys map[string]Key) *Endpoints {
 	nowhere := func(string) *host.Host { return &host.Host{} }
-	return New(targets.NewObserver(nowhere, nil), keys).For(testSpec().Registration())
+	return New(targets.NewObserver(nowhere, nil), keys)
 }
 
 // TestAgentFiles: the key is in one file, which only root reads.

@@ -37,7 +37,7 @@ type Registrar struct {
 // For returns the registrar of one registration.
 func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 	set := e.observer.For(registration)
-	z := zone{host: registration.Address, dial: (&net.Dialer{}).DialContext}
+	z := zone{host: registration.Address, dial: (&net.Dialer{}).DialContext, lookup: set.Lookup}
 	if registration.Zone != nil {
 		z.Zone = *registration.Zone
 	}
@@ -449,7 +449,7 @@ func nextStep(err error) string {
 	case errors.Is(err, errLagging):
 		return "repair the transfer of the zone to these name servers, or list the name servers that clients use " +
 			"(dns.name_servers), then apply again"
-	case errors.Is(err, errUnresolved):
+	case errors.Is(err, targets.ErrUnresolved):
 		return "list the addresses of the name servers that clients use (dns.name_servers), then apply again"
 	case errors.Is(err, targets.ErrNotATarget):
 		return "add the replica to dns.targets of the endpoint, then apply again"

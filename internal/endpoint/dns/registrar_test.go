@@ -136,8 +136,8 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestKeyGone: the key of an endpoint that a replica leaves is not in tsig_keys any more, or is another one. The replica
-// keeps its agent and its record, which nobody would maintain otherwise.
+// TestKeyGone: the key of an endpoint that a replica leaves is not in tsig_keys any more, or is another one. The
+// replica keeps its agent and its record, which nobody would maintain otherwise.
 func TestKeyGone(t *testing.T) {
 	other := Key{Algorithm: "hmac-sha256", Secret: base64.StdEncoding.EncodeToString([]byte("a secret of another key"))}
 	for name, c := range map[string]struct {
@@ -168,14 +168,28 @@ func TestKeyGone(t *testing.T) {
 	}
 }
 
-// TestUnresolvedNameServer: the machine of probe_from does not resolve names. Addresses of the name servers help.
-func TestUnresolvedNameServer(t *testing.T) {
+// TestOtherNameServers: a name server that is in another zone is resolved where the name servers are asked from. If the
+// name is unknown there, addresses of the name servers help.
+func TestOtherNameServers(t *testing.T) {
 	r, _ := withPrimary(t, nil, "10.0.0.11")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // in place of a resolver that does not know the name
-	_, err := r.zone.resolve(ctx, "ns1.example.net")
-	if !errors.Is(err, errUnresolved) || !strings.Contains(nextStep(err), "dns.name_servers") {
+	r.zone.lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
+		if name != "ns1.example.net" {
+			return nil, targets.ErrUnresolved
+		}
+		return addresses(t, "10.0.0.53", "fd00::53", "10.0.0.54"), nil
+	}
+	at, err := r.zone.resolve(t.Context(), "ns1.example.net")
+	if got := addressList(at); err != nil || got != "10.0.0.53, 10.0.0.54" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := r.zone.resolve(t.Context(), "ns2.example.net"); !strings.Contains(nextStep(err), "dns.name_servers") {
 		t.Errorf("%v; next step: %s", err, nextStep(err))
+	}
+	from := testSpec()
+	from.ProbeFrom = "10.0.0.12"
+	_, err = testEndpoints(nil).For(from.Registration()).zone.lookup(t.Context(), "-s")
+	if err == nil || !strings.Contains(err.Error(), "10.0.0.12") {
+		t.Errorf("it is asked for somewhere else: %v", err)
 	}
 }
 

@@ -40,7 +40,6 @@ var (
 	errLastRecord  = errors.New("it is the last address of the name")
 	errUnreachable = fmt.Errorf("%w from the name server", endpoint.ErrSilent)
 	errLagging     = errors.New("name servers do not have the update yet")
-	errUnresolved  = errors.New("this computer cannot resolve its name, which is in another zone")
 )
 
 // zone speaks with the name servers of an endpoint's name. All requests use TCP.
@@ -53,6 +52,7 @@ type zone struct {
 	// unawaited: an update is made when the primary server has it.
 	unawaited bool
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	// around announces an update, see host.AroundRequest. Nil: nobody wants to know.
 	around func(address, summary string) (ended func())
 }
@@ -313,7 +313,8 @@ func (z zone) nameServers(ctx context.Context) ([]string, error) {
 }
 
 // resolve returns the addresses of a name server, of one family: what the primary server says or, for a name in another
-// zone, what this computer's resolver says. Each may be a server of its own, which gets the update at another time.
+// zone, what the resolver says where the name servers are asked from. Each may be a server of its own, which gets the
+// update at another time.
 func (z zone) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	for _, kind := range []uint16{z.family, miekg.TypeA, miekg.TypeAAAA} {
 		answer, err := z.exchange(ctx, z.Server, question(name, kind))
@@ -324,15 +325,14 @@ func (z zone) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 			return set.Addresses, nil
 		}
 	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	addresses, err := z.lookup(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnresolved, err)
+		return nil, fmt.Errorf("it is in another zone: %w", err)
 	}
 	return ofFirstFamily(addresses), nil
 }
 
-// ofFirstFamily returns the addresses that have the family of the first one, which is the one that this computer
-// prefers.
+// ofFirstFamily returns the addresses that have the family of the first one, which is the preferred one.
 func ofFirstFamily(addresses []netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, address := range addresses {

@@ -5,25 +5,19 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-//go:embed resolve.sh
-var resolveScript host.Script
 
 // HealthCheckPath is what is requested of each target by HTTPS. The status 200 means ready.
 const HealthCheckPath = "/readyz"
@@ -38,34 +32,12 @@ const (
 
 // Why an endpoint does not answer.
 var (
-	ErrUnresolved = errors.New("the name cannot be resolved")
 	ErrTerminated = errors.New("the balancer ends TLS itself")
 )
 
 // BaseURL is what clients of the endpoint use.
 func (s *Set) BaseURL() string {
 	return "https://" + net.JoinHostPort(s.Address, strconv.Itoa(s.Port))
-}
-
-// Resolves returns an error if the endpoint's name has no address.
-func (s *Set) Resolves(ctx context.Context) error {
-	name := s.Address
-	if _, err := netip.ParseAddr(name); err == nil {
-		return nil
-	}
-	if s.ProbeFrom == "" {
-		if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
-			return fmt.Errorf("%w from this computer: %w", ErrUnresolved, err)
-		}
-		return nil
-	}
-	output, err := s.machine(s.ProbeFrom).Run(ctx, host.Command{
-		Script: resolveScript, Vars: map[string]string{"name": name},
-	})
-	if err == nil && output != "resolved\n" {
-		err = fmt.Errorf("%w on %s", ErrUnresolved, s.ProbeFrom)
-	}
-	return err
 }
 
 // WaitUntilAnswers returns when the endpoint answers, or why it does not.

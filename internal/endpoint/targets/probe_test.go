@@ -6,12 +6,17 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 // TestRedirectedProbe: a redirection is not followed, and a server without TLS shows no certificate.
@@ -33,6 +38,36 @@ func TestRedirectedProbe(t *testing.T) {
 	}
 	if chain, err := get(t.Context(), new(net.Dialer).DialContext, other.URL); err != nil || len(chain) != 1 {
 		t.Errorf("ready: %d certificates, %v", len(chain), err)
+	}
+}
+
+// TestLookup: a name is resolved where the endpoint is probed from. What a machine answers is nothing but addresses.
+func TestLookup(t *testing.T) {
+	for name, c := range map[string]struct{ getent, want string }{
+		"both families": {
+			"printf '%s\\n' '10.0.0.53       STREAM ns.example.net' '10.0.0.53 DGRAM' 'fd00::53 STREAM'", "[10.0.0.53 fd00::53]",
+		},
+		"mapped":         {"echo '::ffff:10.0.0.53 STREAM ns.example.net'", "[10.0.0.53]"},
+		"unknown":        {"return 2", "[]"},
+		"link-local":     {"printf '%s\\n' 'fe80::53%eth0 STREAM' '10.0.0.53 STREAM'", "[10.0.0.53]"},
+		"something else": {"echo 'localhost;reboot STREAM'", "an address"},
+	} {
+		script := "name=ns.example.net\ngetent() { [ \"$*\" = 'ahosts ns.example.net' ] && " + c.getent + "; }\n" +
+			string(resolveScript)
+		output, err := exec.Command("bash", "-c", script).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		addresses, err := addressesIn(string(output))
+		if got := fmt.Sprint(addresses, err); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	for _, name := range []string{"-s", "ns.example.net; reboot", ""} {
+		s := NewObserver(nil, nil).For(endpoint.Registration{Address: "api.example.com", ProbeFrom: "10.0.0.11"})
+		if _, err := s.Lookup(t.Context(), name); !errors.Is(err, ErrUnresolved) {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }
 

@@ -1,6 +1,2 @@
-# Prints whether $name has an address.
-if getent ahosts "$name" >/dev/null; then
-  echo resolved
-else
-  echo unresolved
-fi
+# Prints the addresses of $name, the preferred one first, one or more lines for each. Nothing if it has none.
+getent ahosts "$name" || :
