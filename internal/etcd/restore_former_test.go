@@ -94,14 +94,17 @@ func TestRunningQuorum(t *testing.T) {
 		},
 		"two of three": {
 			[]machine.Observed{runs(ofCluster("cp1", "7")), runs(ofCluster("cp2", "7"))},
-			map[string]membership.View{"cp1": three, "cp2": three}, "3 voters, of which 2 run",
+			map[string]membership.View{"cp1": three, "cp2": three},
+			"3 voters, of which 2 run",
 		},
 		"two of three, one of them elsewhere": {
 			[]machine.Observed{runs(ofCluster("cp1", "7")), moved},
-			map[string]membership.View{"cp1": three, "cp9": three}, "3 voters, of which 2 run",
+			map[string]membership.View{"cp1": three, "cp9": three},
+			"3 voters, of which 2 run",
 		},
 		"one voter and a learner": {
-			[]machine.Observed{runs(ofCluster("cp1", "7"))}, map[string]membership.View{"cp1": learner},
+			[]machine.Observed{runs(ofCluster("cp1", "7"))},
+			map[string]membership.View{"cp1": learner},
 			"1 voters, of which 1 run",
 		},
 	} {
