@@ -38,7 +38,7 @@ func (r *kubeconfigResource) ImportState(
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(resp.State.Get(ctx, &model)...)
 	model.take(ctx, text, access, &resp.Diagnostics)
-	model.seal(r.session.seal, &resp.Diagnostics)
+	r.seal(&model, &resp.Diagnostics)
 	model.SealedFor = r.session.sealedFor()
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
@@ -83,7 +83,7 @@ func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access 
 	m.User, m.Groups = types.StringValue(info.CommonName), groups
 	m.Validity = durationText(info.Life())
 	if info.Life()%time.Hour != 0 { // it was shortened, or issued by another tool
-		m.Validity = durationText(kubeconfigLife)
+		m.Validity = durationText(credentialLife)
 	}
 	m.ID, m.Content = types.StringValue(info.SHA256), types.StringValue(text)
 	m.CACertificate, m.ClientCertificate = types.StringValue(access.CA), types.StringValue(access.Client.Certificate)

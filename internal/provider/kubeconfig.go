@@ -16,17 +16,11 @@ import (
 
 // kubeconfigModel has the attributes that the managed and the ephemeral kubeconfig share.
 type kubeconfigModel struct {
-	PKI      types.String `tfsdk:"pki"`
-	Server   types.String `tfsdk:"server"`
-	User     types.String `tfsdk:"user"`
-	Groups   types.Set    `tfsdk:"groups"`
-	Validity types.String `tfsdk:"validity"`
-
-	Content           types.String `tfsdk:"content"`
-	CACertificate     types.String `tfsdk:"cluster_ca_certificate"`
-	ClientCertificate types.String `tfsdk:"client_certificate"`
-	ClientKey         types.String `tfsdk:"client_key"`
-	ExpiresAt         types.String `tfsdk:"expires_at"`
+	Server        types.String `tfsdk:"server"`
+	Groups        types.Set    `tfsdk:"groups"`
+	Content       types.String `tfsdk:"content"`
+	CACertificate types.String `tfsdk:"cluster_ca_certificate"`
+	clientModel
 }
 
 // The defaults are those of kubeadm's admin.conf, which is bound to cluster-admin by the
@@ -35,20 +29,16 @@ const defaultUser = "kubernetes-admin"
 
 var defaultGroups = types.SetValueMust(types.StringType, []attr.Value{types.StringValue("kubeadm:cluster-admins")})
 
-// issue creates a new client certificate and a kubeconfig that contains it. standard is the
-// validity if none is set.
+// issue creates a new client certificate and a kubeconfig that contains it. It returns the certificate's fingerprint.
+// standard is the validity if none is set.
 func (m *kubeconfigModel) issue(
 	ctx context.Context, bundle *pki.Bundle, now time.Time, standard time.Duration, diags *diag.Diagnostics,
-) {
-	validity, _ := parseDuration(m.Validity)
-	if validity == 0 {
-		validity = standard
-	}
+) string {
 	groups := stringsOf(ctx, m.Groups, diags)
 	if diags.HasError() {
-		return
+		return ""
 	}
-	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), now, validity)
+	pair, info, err := m.certify(pki.User(m.User.ValueString(), groups...), bundle, now, standard)
 	// Only with the ephemeral kubeconfig: its lifetime is too short for an external signer.
 	if errors.Is(err, pki.ErrExternal) {
 		err = &problem.Problem{
@@ -59,12 +49,7 @@ func (m *kubeconfigModel) issue(
 	}
 	if err != nil {
 		addError(diags, path.Root("user"), "Kubeconfig not issued", err)
-		return
-	}
-	info, err := pki.Inspect(pair.Certificate)
-	if err != nil {
-		addError(diags, path.Root("user"), "Kubeconfig not issued", err)
-		return
+		return ""
 	}
 	text, err := pki.Kubeconfig(pki.KubeconfigSpec{
 		Cluster: bundle.ClusterName,
@@ -75,13 +60,10 @@ func (m *kubeconfigModel) issue(
 	})
 	if err != nil {
 		addError(diags, path.Root("server"), "Kubeconfig not written", err)
-		return
+		return ""
 	}
-	m.Content = types.StringValue(text)
-	m.CACertificate = types.StringValue(bundle.Roots(pki.Kubernetes))
-	m.ClientCertificate = types.StringValue(pair.Certificate)
-	m.ClientKey = types.StringValue(pair.PrivateKey)
-	m.ExpiresAt = timeString(info.NotAfter)
+	m.Content, m.CACertificate = types.StringValue(text), types.StringValue(bundle.Roots(pki.Kubernetes))
+	return info.SHA256
 }
 
 // Descriptions that both schemas share.

@@ -14,7 +14,8 @@ func TestKubeconfigIssues(t *testing.T) {
 	here, elsewhere := bundles(t)
 	elsewhere.CA.PrivateKey = ""
 	pair := signElsewhere(t, here, []pki.Leaf{pki.User("ann", "team")})[pki.User("ann", "team").Name]
-	valid := kubeconfigResourceModel{Signed: types.ObjectNull(signedTypes), Early: types.StringValue("1h")}
+	valid := kubeconfigResourceModel{Signed: types.ObjectNull(signedTypes)}
+	valid.Early = types.StringValue("1h")
 	valid.User, valid.Groups = types.StringValue("ann"), stringSet([]string{"team"})
 	valid.ClientCertificate = types.StringValue(pair.Certificate)
 	valid.CACertificate = types.StringValue(here.Roots(pki.Kubernetes))
@@ -38,7 +39,9 @@ func TestKubeconfigIssues(t *testing.T) {
 		"the key is in the bundle":  {valid, here, here, time.Now(), false},
 		"renewed by the bundle now": {valid, here, here, time.Now().Add(363 * 24 * time.Hour * 10), true},
 	} {
-		if got := c.model.issues(t.Context(), c.prior, c.bundle, c.now); got != c.want {
+		var r kubeconfigResource
+		r.now = func() time.Time { return c.now }
+		if got := r.issues(t.Context(), &c.model, c.prior, c.bundle); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}

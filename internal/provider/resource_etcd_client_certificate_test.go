@@ -18,15 +18,14 @@ import (
 func TestEtcdClientCertificate(t *testing.T) {
 	here, external := bundles(t)
 	now := time.Now()
-	r := &etcdClientResource{now: func() time.Time { return now }}
-	r.session = &session{}
-	m := etcdClientModel{User: types.StringValue("prometheus"), Validity: types.StringValue("3000h")}
+	var m etcdClientModel
+	m.User, m.Validity = types.StringValue("prometheus"), types.StringValue("3000h")
 	var diags diag.Diagnostics
-	r.renew(&m, here, &diags)
+	m.renew(t.Context(), here, now, &diags)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
-	block, _ := pem.Decode([]byte(m.Client.ValueString()))
+	block, _ := pem.Decode([]byte(m.ClientCertificate.ValueString()))
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +53,11 @@ func TestEtcdClientCertificate(t *testing.T) {
 		"expired":              {m, 3001 * time.Hour, true},
 		"of another authority": {other, time.Hour, true},
 	} {
-		if got := c.model.due(here, now.Add(c.at)); got != c.want {
+		if got := c.model.stale(t.Context(), here, here, now.Add(c.at)); got != c.want {
 			t.Errorf("%s: it is due: %v", name, got)
 		}
 	}
-	r.renew(&m, external, &diags)
+	m.renew(t.Context(), external, now, &diags)
 	if text := wordsOf(diags); !strings.Contains(text, "issue it with that CA") {
 		t.Errorf("with a CA whose key is held elsewhere: %q", text)
 	}
