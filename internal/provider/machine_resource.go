@@ -212,7 +212,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 	m.fill(status)
 	keepSet(ctx, req, resp, newIDKey, m.shared().newID)
 	keepSet(ctx, req, resp, newMachineKey, m.shared().newMachine)
-	r.session.disruption().observed(r.domain.priorObject(ctx, model))
+	r.session.disruption().Observed(r.domain.priorObject(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/disruption"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -71,7 +72,7 @@ func (m replicaModel) resourceID() string {
 	if !allKnown(m.Name, address) {
 		return ""
 	}
-	return resourceID(m.Name.ValueString(), address.ValueString())
+	return disruption.ID(m.Name.ValueString(), address.ValueString())
 }
 
 // notWithRotation rejects a version change and a stage of a rotation in the same apply. A

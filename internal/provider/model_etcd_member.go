@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/disruption"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -59,7 +60,7 @@ func (m etcdMemberModel) resourceID() string {
 	if !allKnown(m.Name, address) {
 		return ""
 	}
-	return resourceID(m.Name.ValueString(), address.ValueString())
+	return disruption.ID(m.Name.ValueString(), address.ValueString())
 }
 
 func (m *etcdMemberModel) name() string          { return m.Name.ValueString() }

@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/disruption"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
@@ -88,7 +89,7 @@ func (r *replicaResource) ModifyPlan(
 	case resp.Diagnostics.HasError():
 		return
 	case plan == nil:
-		r.session.disruption().destroyed(r.priorObject(ctx, *state), &resp.Diagnostics)
+		addRefused(&resp.Diagnostics, r.session.disruption().Destroyed(r.priorObject(ctx, *state)))
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
@@ -102,7 +103,9 @@ func (r *replicaResource) ModifyPlan(
 	plan.validateEndpointPorts(ctx, &resp.Diagnostics)
 	plan.warnHooks(ctx, r.session, &resp.Diagnostics)
 	if state == nil {
-		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, nil, &resp.Diagnostics)
+		addRefused(&resp.Diagnostics, r.session.disruption().Created(priorObject{
+			Kind: replicaKind, ID: plan.resourceID(), Bundle: plan.bundle,
+		}))
 		state = &replicaModel{}
 	} else {
 		plan.validateMove(ctx, *state, &resp.Diagnostics)
@@ -181,8 +184,8 @@ const replicaKind = "control-plane replicas"
 // priorObject returns the replica in the state. Its peers are the replicas that the balancers
 // list, because a replica names none.
 func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) priorObject {
-	out := priorObject{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
-	if !r.session.asks() || !out.serving || !elementsKnown(ctx, m.Endpoint) ||
+	out := priorObject{Kind: replicaKind, ID: m.resourceID(), Bundle: m.bundle, Serving: m.Registered.ValueBool()}
+	if !r.session.asks() || !out.Serving || !elementsKnown(ctx, m.Endpoint) ||
 		!elementsKnown(ctx, m.AdditionalEndpoints) {
 		return out
 	}
@@ -196,7 +199,7 @@ func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) prior
 	}
 	for name, address := range others {
 		if host, _, err := net.SplitHostPort(address); err == nil {
-			out.peers = append(out.peers, resourceID(name, host))
+			out.Peers = append(out.Peers, disruption.ID(name, host))
 		}
 	}
 	return out
@@ -208,14 +211,14 @@ func (r *replicaResource) planDisruption(ctx context.Context, plan, state replic
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle,
 		plan.bundle) {
 		r.session.refuseLeftBehind(state.bundle, "replica "+state.name(), pki.Parts(), diags)
-		r.session.disruption().kept(before, diags)
+		addRefused(diags, r.session.disruption().Kept(before))
 		return
 	}
 	by := plan.resourceID()
 	if by == "" {
 		by = "one with an address that is not known yet"
 	}
-	r.session.disruption().replaced(before, by, diags)
+	addRefused(diags, r.session.disruption().Replaced(before, by))
 }
 
 // identities are equal for two specs of the same replica. The port is none of them: it changes in place.

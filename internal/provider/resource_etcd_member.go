@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/disruption"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -90,7 +91,7 @@ func (r *etcdMemberResource) ModifyPlan(
 	case resp.Diagnostics.HasError():
 		return
 	case plan == nil:
-		r.session.disruption().destroyed(r.priorObject(ctx, *state), &resp.Diagnostics)
+		addRefused(&resp.Diagnostics, r.session.disruption().Destroyed(r.priorObject(ctx, *state)))
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
@@ -99,8 +100,7 @@ func (r *etcdMemberResource) ModifyPlan(
 	plan.warnReadableSnapshots(&resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.Signed, plan.Early, time.Now(), &resp.Diagnostics)
 	if state == nil {
-		r.session.disruption().created(memberKind, plan.resourceID(), plan.bundle, r.priorObject(ctx, *plan).peers,
-			&resp.Diagnostics)
+		addRefused(&resp.Diagnostics, r.session.disruption().Created(r.priorObject(ctx, *plan)))
 		state = &etcdMemberModel{}
 	} else {
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
@@ -156,11 +156,11 @@ const memberKind = "etcd members"
 
 // priorObject returns the member in the state.
 func (r *etcdMemberResource) priorObject(ctx context.Context, m etcdMemberModel) priorObject {
-	out := priorObject{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" &&
+	out := priorObject{Kind: memberKind, ID: m.resourceID(), Bundle: m.bundle, Serving: m.ID.ValueString() != "" &&
 		!m.Learner.ValueBool()}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	for name, address := range stringMapOf(ctx, m.Peers, &ignored) {
-		out.peers = append(out.peers, resourceID(name, address))
+		out.Peers = append(out.Peers, disruption.ID(name, address))
 	}
 	return out
 }
@@ -174,14 +174,14 @@ func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etc
 		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
 		r.session.refuseLeftBehind(state.bundle, "etcd member "+state.name(), []pki.Part{pki.EtcdPart}, diags)
-		r.session.disruption().kept(before, diags)
+		addRefused(diags, r.session.disruption().Kept(before))
 		return
 	}
 	by := plan.resourceID()
 	if by == "" {
 		by = "one with an address that is not known yet"
 	}
-	r.session.disruption().replaced(before, by, diags)
+	addRefused(diags, r.session.disruption().Replaced(before, by))
 }
 
 // identities are equal for two specs of the same member.

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/disruption"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -29,7 +30,7 @@ type session struct {
 
 	registrars     registrars
 	adoptions      adoptions
-	planned        disruption
+	planned        disruption.Plan
 	rotationEnds   rotationEnds
 	versions       *versions
 	restores       restores

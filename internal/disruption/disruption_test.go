@@ -1,45 +1,47 @@
-package provider
+package disruption
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 func TestDisruption(t *testing.T) {
 	const kind = "etcd members"
 	everyone := []string{"cp1 (10.0.0.1)", "cp2 (10.0.0.2)", "cp3 (10.0.0.3)"}
-	type step func(s *disruption, b *pki.Bundle, diags *diag.Diagnostics)
-	member := func(b *pki.Bundle, id string, serving bool) priorObject {
-		return priorObject{kind: kind, id: id, bundle: b, serving: serving, peers: everyone}
+	type step func(p *Plan, b *pki.Bundle) []*problem.Problem
+	member := func(b *pki.Bundle, id string, serving bool) Object {
+		return Object{Kind: kind, ID: id, Bundle: b, Serving: serving, Peers: everyone}
+	}
+	created := func(b *pki.Bundle, id string, peers []string) Object {
+		return Object{Kind: kind, ID: id, Bundle: b, Peers: peers}
 	}
 	keep := func(id string) step {
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.kept(member(b, id, true), d) }
+		return func(p *Plan, b *pki.Bundle) []*problem.Problem { return p.Kept(member(b, id, true)) }
 	}
 	read := keep
 	destroy := func(id string) step {
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.destroyed(member(b, id, true), d) }
+		return func(p *Plan, b *pki.Bundle) []*problem.Problem { return p.Destroyed(member(b, id, true)) }
 	}
 	create := func(id string) step {
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, nil, d) }
+		return func(p *Plan, b *pki.Bundle) []*problem.Problem { return p.Created(created(b, id, nil)) }
 	}
 	replace := func(id, by string) step {
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.replaced(member(b, id, true), by, d) }
+		return func(p *Plan, b *pki.Bundle) []*problem.Problem { return p.Replaced(member(b, id, true), by) }
 	}
 	failed := func(id string) step { // a Create that never served: tainted, and planned as new
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) {
-			s.observed(member(b, id, false))
-			s.created(kind, id, b, nil, d)
+		return func(p *Plan, b *pki.Bundle) []*problem.Problem {
+			p.Observed(member(b, id, false))
+			return p.Created(created(b, id, nil))
 		}
 	}
 	joins := func(id string, peers ...string) step {
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, peers, d) }
+		return func(p *Plan, b *pki.Bundle) []*problem.Problem { return p.Created(created(b, id, peers)) }
 	}
 	unplaced := func(id string) step { // the plan changes the bundle too
-		return func(s *disruption, _ *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, nil, everyone, d) }
+		return func(p *Plan, _ *pki.Bundle) []*problem.Problem { return p.Created(created(nil, id, everyone)) }
 	}
 	const cp4, cp5 = "cp4 (10.0.0.4)", "cp5 (10.0.0.5)"
 	each := func(f func(string) step) (all []step) {
@@ -110,14 +112,12 @@ func TestDisruption(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bundle := &pki.Bundle{ClusterID: "1", Deletable: c.deletable}
-			var s disruption
-			var diags diag.Diagnostics
-			for _, step := range c.steps {
-				step(&s, bundle, &diags)
-			}
+			var p Plan
 			text := ""
-			for _, d := range diags {
-				text += d.Summary() + ": " + d.Detail() + "\n"
+			for _, step := range c.steps {
+				for _, refused := range step(&p, bundle) {
+					text += refused.Error() + "\n"
+				}
 			}
 			if c.want == "" && text != "" || !strings.Contains(text, c.want) {
 				t.Errorf("refused with %q, want %q", text, c.want)
@@ -128,16 +128,13 @@ func TestDisruption(t *testing.T) {
 
 // TestDisruptionOfAnotherCluster checks that clusters are judged independently.
 func TestDisruptionOfAnotherCluster(t *testing.T) {
-	var s disruption
-	var diags diag.Diagnostics
-	s.kept(priorObject{
-		kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true,
-	}, &diags)
-	s.destroyed(priorObject{
-		kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"},
-		serving: true,
-	}, &diags)
-	if !diags.HasError() {
+	var p Plan
+	one, other := Object{Kind: "etcd members", ID: "cp1 (10.0.0.1)", Bundle: &pki.Bundle{ClusterID: "1"}, Serving: true},
+		Object{Kind: "etcd members", ID: "cp1 (10.0.1.1)", Bundle: &pki.Bundle{ClusterID: "2"}, Serving: true}
+	if refused := p.Kept(one); len(refused) > 0 {
+		t.Error(refused)
+	}
+	if len(p.Destroyed(other)) == 0 {
 		t.Error("the only member of a protected cluster is destroyed beside another cluster's")
 	}
 }
