@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ func (r *Replicas) checkStageChange(ctx context.Context, s Spec, f machine.Obser
 		}
 	}
 	if err := checkEtcdTrust(ctx, s, f); err != nil {
+		return err
+	}
+	if err := checkEtcdAccepts(ctx, s, f); err != nil {
 		return err
 	}
 	return checkNoStaleObjects(ctx, s, f)
@@ -258,7 +262,7 @@ func intermediateStage(s Spec, f machine.Observed) (Spec, bool) {
 	return s, true
 }
 
-// etcdTimeout limits the request for the certificate of one member.
+// etcdTimeout limits one request to a member for what concerns certificates.
 const etcdTimeout = 5 * time.Second
 
 // checkEtcdTrust returns an error if an etcd CA would be removed from the trust of an API
@@ -296,6 +300,60 @@ func losesMember(next, member string, chain []*x509.Certificate, err error, now 
 			chain[0].Issuer.CommonName)
 	}
 	return ""
+}
+
+// checkEtcdAccepts returns an error if the API server would present a certificate of another CA to etcd, and a member
+// does not accept it: the API server could not connect to that member any more. Usually the previous CA has signed the
+// next one, and a member that knows only the previous one accepts both. Without its key, it could not sign.
+func checkEtcdAccepts(ctx context.Context, s Spec, f machine.Observed) error {
+	if s.Bundle.Issues(pki.Etcd, f.Facts.Files[component.EtcdClientCert].Content) {
+		return nil
+	}
+	pair, err := s.Bundle.Issue(pki.APIServerEtcdClient(), time.Now(), time.Hour)
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
+	if err != nil {
+		return fmt.Errorf("load %s certificate: %w", pki.APIServerEtcdClient().Name, err)
+	}
+	var refused []string
+	for _, member := range slices.Sorted(slices.Values(s.EtcdURLs)) {
+		err := presentTo(ctx, s, member, certificate)
+		if reason := refusesReplica(member, err, f.Record.ClusterID == ""); reason != "" {
+			refused = append(refused, reason)
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return rotationNotYet(s, strings.Join(refused, "; "), "make sure that every etcd member runs and is at this stage or "+
+		"the one before it (apply the members first, without -target; an etcd of your own must trust the CA that issues "+
+		"at this stage), then apply again.")
+}
+
+// refusesReplica returns why an etcd member does not, or may not, accept the certificate of an API server, or "". err
+// is its answer. A new API server has nothing to lose: a member that is down does not keep it from those that run.
+func refusesReplica(member string, err error, joins bool) string {
+	switch {
+	case errors.Is(err, host.ErrCertificateRefused):
+		return member + " does not accept the certificate of the etcd CA at this stage"
+	case err != nil && !joins:
+		return fmt.Sprintf("cannot determine whether %s accepts the certificate of the etcd CA at this stage: %v", member,
+			client.Cause(err))
+	}
+	return ""
+}
+
+// presentTo presents a certificate to an etcd member, from the machine of the replica.
+func presentTo(ctx context.Context, s Spec, member string, certificate tls.Certificate) error {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	at, err := url.Parse(member)
+	if err != nil {
+		return err
+	}
+	return s.Host.PresentCertificate(ctx, at.Host, certificate)
 }
 
 // servingChain returns the certificate chain that an etcd member serves, as seen from the

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,14 @@ func TestCheckRotation(t *testing.T) {
 		{
 			"an etcd CA is dropped", pki.EtcdPart, 2, 3, &recordingRegistrar{}, nil,
 			"cannot determine which certificate https://127.0.0.1:2379 serves",
+		},
+		{
+			"a certificate of another etcd CA", pki.EtcdPart, 1, 2, &recordingRegistrar{}, nil,
+			"cannot determine whether https://127.0.0.1:2379 accepts the certificate",
+		},
+		{
+			"a certificate of the previous etcd CA again", pki.EtcdPart, 2, 1, &recordingRegistrar{}, nil,
+			"cannot determine whether https://127.0.0.1:2379 accepts the certificate",
 		},
 		{
 			"an encryption key is dropped", pki.EncryptionPart, 2, 3, &recordingRegistrar{},
@@ -193,6 +202,28 @@ func TestLosesMember(t *testing.T) {
 	} {
 		got := losesMember(c.next.Anchors(pki.Etcd), "m", c.chain, c.err, cptest.Now.Add(time.Hour))
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestRefusesReplica: a member that refuses the certificate keeps every replica from it. One that does not answer keeps
+// only a replica that serves.
+func TestRefusesReplica(t *testing.T) {
+	refused, silent := fmt.Errorf("x: %w", host.ErrCertificateRefused), errors.New("no route")
+	for _, c := range []struct {
+		name  string
+		err   error
+		joins bool
+		want  string
+	}{
+		{"accepted", nil, false, ""},
+		{"refused", refused, false, "m does not accept the certificate"},
+		{"a new replica is refused", refused, true, "m does not accept the certificate"},
+		{"unknown", silent, false, "cannot determine whether m accepts the certificate of the etcd CA at this stage"},
+		{"unknown to a new replica", silent, true, ""},
+	} {
+		if got := refusesReplica("m", c.err, c.joins); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

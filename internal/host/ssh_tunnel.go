@@ -1,11 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 
@@ -33,6 +35,41 @@ func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Cer
 		return chain, fmt.Errorf("TLS with %s from %s: %w", addr, h.Address(), err)
 	}
 	return chain, nil
+}
+
+// ErrCertificateRefused means that a TLS server does not accept the certificate of its client.
+var ErrCertificateRefused = errors.New("the certificate is refused")
+
+// PresentCertificate connects from the machine to a TLS server that serves HTTP at addr, with a client certificate. It
+// returns nil if the server accepts the certificate, and ErrCertificateRefused if it does not. The server is not
+// verified.
+func (h *Host) PresentCertificate(ctx context.Context, addr string, certificate tls.Certificate) error {
+	connection, err := h.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
+	client := tls.Client(connection, &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // only the answer to the certificate counts
+		// Also if the server does not name the authority of the certificate: it may know the one that has cross-signed it.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil },
+	})
+	err = client.HandshakeContext(ctx)
+	if err == nil {
+		// With TLS 1.3, the server reads the certificate after the handshake of the client has ended. An HTTP server says
+		// nothing before it is asked. The answer to a certificate may arrive before the request is written.
+		_, _ = io.WriteString(client, "GET /version HTTP/1.0\r\n\r\n")
+		_, err = client.Read(make([]byte, 1))
+	}
+	var alert *net.OpError
+	switch {
+	case err == nil || errors.Is(err, io.EOF): // a server that refuses says so
+		return nil
+	case errors.As(err, &alert) && alert.Op == "remote error":
+		return fmt.Errorf("TLS with %s from %s: %w: %w", addr, h.Address(), ErrCertificateRefused, alert.Err)
+	}
+	return fmt.Errorf("TLS with %s from %s: %w", addr, h.Address(), cmp.Or(ctx.Err(), err))
 }
 
 // Dial opens a TCP connection from the machine to addr ("127.0.0.1:2379") inside the SSH

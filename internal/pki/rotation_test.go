@@ -529,3 +529,29 @@ func TestExpiring(t *testing.T) {
 		t.Errorf("at the end of the root: %q, want %q", got, want)
 	}
 }
+
+// TestIssues: a certificate of another authority of the rotation is not one of the authority that issues.
+func TestIssues(t *testing.T) {
+	first, err := Generate(Options{ClusterName: "prod", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	introduced := rotate(t, first, EtcdPart, 1)
+	adopted := rotate(t, introduced, EtcdPart, 2)
+	of := func(b *Bundle) string {
+		pair, err := b.Issue(APIServerEtcdClient(), now, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.Certificate
+	}
+	old, next := of(first), of(adopted)
+	for b, want := range map[*Bundle][2]bool{first: {true, false}, introduced: {true, false}, adopted: {false, true}} {
+		if got := [2]bool{b.Issues(Etcd, old), b.Issues(Etcd, next)}; got != want {
+			t.Errorf("at %d: %v", b.Generation(EtcdPart), got)
+		}
+	}
+	if first.Issues(Kubernetes, old) || first.Issues(Etcd, "") || first.Issues("x", old) {
+		t.Error("a certificate of another authority, or none")
+	}
+}

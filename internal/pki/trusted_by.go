@@ -38,3 +38,13 @@ func (b *Bundle) TrustedBy(a Authority, roots string, now time.Time) bool {
 	}
 	return false
 }
+
+// Issues reports whether a certificate (PEM) is of the authority that issues now.
+func (b *Bundle) Issues(a Authority, certificate string) bool {
+	authority, err := b.signing(a)
+	if err != nil {
+		return false
+	}
+	leaf, err := firstCertificate(certificate)
+	return err == nil && len(authorityProblems(leaf, authority, leaf.NotBefore)) == 0
+}
