@@ -121,10 +121,10 @@ func checkReadableByNew(ctx context.Context, s Spec, f machine.Observed) error {
 			"applied with, or an import with the encryption configuration of the API servers. Then apply again."), nil)
 }
 
-// readableNext returns the next step after objects that could not be read: withKey if a key is missing.
+// readableNext returns the next step after objects that could not be read: withKey if the bundle does not have the key.
 func readableNext(s Spec, reason error, withKey string) string {
-	if errors.Is(reason, pki.ErrUnencrypted) {
-		return s.Bundle.StepToReadUnencrypted() + "; then apply again."
+	if step := s.Bundle.StepToRead(reason); step != "" {
+		return step + "; then apply again."
 	}
 	return withKey
 }
@@ -185,10 +185,10 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 }
 
 // goesBack reports whether the replica goes back to the encryption stage of s. A new replica has no stage yet, but a
-// bundle that has come from the stage before has its encryption.
+// bundle that has come from the stage before has its encryption, and none that was withdrawn.
 func goesBack(s Spec, f machine.Observed) bool {
 	if f.Record.ClusterID == "" {
-		return s.Bundle.EncryptionRotation.Other == nil
+		return s.Bundle.EncryptionRotation.Other == nil || len(s.Bundle.WithdrawnKeys) > 0
 	}
 	return f.Record.Generations[pki.EncryptionPart] > s.Bundle.Generation(pki.EncryptionPart)
 }

@@ -269,6 +269,43 @@ func TestGoesBack(t *testing.T) {
 	}
 }
 
+// TestOneStepToRead: a refusal names the step that the bundle knows, or another bundle, and never both.
+func TestOneStepToRead(t *testing.T) {
+	base := encrypted(testSpec(t).Bundle)
+	for name, c := range map[string]struct {
+		path []int
+		key  string
+		want string
+	}{
+		"the previous one":      {[]int{1, 2, 3}, "key1", "set rotation.encryption back to 2"},
+		"one that is withdrawn": {[]int{1, 2, 1, 0}, "key2", "set rotation.encryption to 1, with encryption for"},
+		"the one before it":     {[]int{1, 2, 3, 4, 3}, "key1", "set rotation.encryption back to 2"},
+		"the same, in a rotation": {[]int{1, 2, 3, 4}, "key1", "take the rotation of encryption back, then set " +
+			"rotation.encryption back to 2"},
+		"of nobody": {[]int{1, 2, 3}, "key7", "use the bundle with that key"},
+	} {
+		s := unreachable(t)
+		s.Bundle = base
+		for _, to := range c.path {
+			s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, to)
+		}
+		s.Store = fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:" + c.key + ":" + strings.Repeat("x", 99)}
+		f := machine.Observed{Facts: host.Facts{Files: map[string]host.FileState{
+			component.EncryptionConfigPath: {SHA256: "other"},
+		}}}
+		for _, err := range []error{
+			checkReadable(t.Context(), s, f), checkReadableByNew(t.Context(), s, machine.Observed{}),
+		} {
+			text := cptest.Text(err)
+			if strings.Count(text, "rotation.encryption")+strings.Count(text, "use the bundle") !=
+				strings.Count(c.want, "rotation.encryption")+strings.Count(c.want, "use the bundle") ||
+				!strings.Contains(text, c.want) {
+				t.Errorf("%s: %s, want %q alone", name, text, c.want)
+			}
+		}
+	}
+}
+
 // TestCheckReadable: no replica loses a key with which objects are stored, whatever the numbers of the rotation say.
 func TestCheckReadable(t *testing.T) {
 	base := testSpec(t).Bundle

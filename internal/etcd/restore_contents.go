@@ -17,14 +17,19 @@ import (
 func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	var words []string
 	add := func(err error) {
-		if err != nil && !slices.Contains(words, err.Error()) {
-			words = append(words, err.Error())
+		if err == nil {
+			return
+		}
+		text := err.Error()
+		if step := b.StepToRead(err); step != "" {
+			text += ": for API servers to read this data, first " + step
+		}
+		if !slices.Contains(words, text) {
+			words = append(words, text)
 		}
 	}
 	for _, resource := range data.Unencrypted {
-		if err := b.Reads(resource, nil); err != nil {
-			add(fmt.Errorf("%w: for API servers to read this data, first %s", err, b.StepToReadUnencrypted()))
-		}
+		add(b.Reads(resource, nil))
 	}
 	for _, value := range slices.Concat(data.Heads, data.Samples, [][]byte{data.CA}) {
 		add(b.Decrypts(value))

@@ -57,6 +57,7 @@ type encodedRotation[T any] struct {
 	Cross      string `json:"cross,omitempty"`
 	Retired    bool   `json:"retired,omitempty"`
 	Withdrawn  string `json:"withdrawn,omitempty"`
+	Former     *T     `json:"former,omitempty"`
 }
 
 // secrets returns pointers to everything in e that must be sealed.
@@ -73,8 +74,12 @@ func (e *encoded) secrets() []*string {
 	if e.Encryption != nil {
 		places = append(places, &e.Encryption.Key)
 	}
-	if r := e.EncryptionRotation; r != nil && r.Other != nil {
-		places = append(places, &r.Other.Key)
+	if r := e.EncryptionRotation; r != nil {
+		for _, encryption := range []*encodedEncryption{r.Other, r.Former} {
+			if encryption != nil {
+				places = append(places, &encryption.Key)
+			}
+		}
 	}
 	for i := range e.WithdrawnKeys {
 		places = append(places, &e.WithdrawnKeys[i].Key)
@@ -143,24 +148,28 @@ func encodeRotation[T, E any](r Rotation[T], as func(T) E) *encodedRotation[E] {
 	if r.Generation == 0 && r.Other == nil && r.Withdrawn == "" {
 		return nil
 	}
-	out := &encodedRotation[E]{Generation: r.Generation, Cross: r.Cross, Retired: r.Retired, Withdrawn: r.Withdrawn}
-	if r.Other != nil {
-		other := as(*r.Other)
-		out.Other = &other
+	return &encodedRotation[E]{
+		Generation: r.Generation, Other: converted(r.Other, as), Cross: r.Cross, Retired: r.Retired, Withdrawn: r.Withdrawn,
+		Former: converted(r.Former, as),
 	}
-	return out
 }
 
 func decodeRotation[T, E any](e *encodedRotation[E], from func(E) T) Rotation[T] {
 	if e == nil {
 		return Rotation[T]{}
 	}
-	r := Rotation[T]{Generation: e.Generation, Cross: e.Cross, Retired: e.Retired, Withdrawn: e.Withdrawn}
-	if e.Other != nil {
-		other := from(*e.Other)
-		r.Other = &other
+	return Rotation[T]{
+		Generation: e.Generation, Other: converted(e.Other, from), Cross: e.Cross, Retired: e.Retired, Withdrawn: e.Withdrawn,
+		Former: converted(e.Former, from),
 	}
-	return r
+}
+
+func converted[A, B any](a *A, as func(A) B) *B {
+	if a == nil {
+		return nil
+	}
+	b := as(*a)
+	return &b
 }
 
 // Parse parses what Encode wrote, and checks that every key matches its certificate. seal opens

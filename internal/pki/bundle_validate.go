@@ -106,6 +106,11 @@ func (b *Bundle) validateEncryption() error {
 		}
 	}
 	r := b.EncryptionRotation
+	if r.Former != nil {
+		if err := r.Former.validate(); err != nil {
+			return fmt.Errorf("the one before its rotation: %w", err)
+		}
+	}
 	if err := r.validate(); err != nil || r.Other == nil {
 		return err
 	}

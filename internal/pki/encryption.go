@@ -63,19 +63,27 @@ func (e Encryption) Covers(resource string) bool {
 }
 
 // introduced returns e as a rotation to the given number introduces it, after the one in use. If a key of its kind was
-// withdrawn, it is that one: otherwise two keys could have one name, and no API server could read what the first has
-// encrypted.
+// withdrawn, it is the last of these: otherwise two keys could have one name, and no API server could read what the
+// first has encrypted.
 func (e Encryption) introduced(generation int, inUse Encryption, withdrawn []Encryption) (Encryption, error) {
 	if err := errors.Join(e.splits(inUse), inUse.splits(e)); err != nil {
 		return Encryption{}, err
 	}
-	for _, other := range withdrawn {
-		if other.Kind == e.Kind {
-			e.Name, e.Key = other.Name, other.Key
-			return e, nil
-		}
+	if other, ok := lastOf(e.Kind, withdrawn); ok {
+		e.Name, e.Key = other.Name, other.Key
+		return e, nil
 	}
 	return e.fresh(generation, inUse)
+}
+
+// lastOf returns the last encryption of a kind.
+func lastOf(kind EncryptionKind, all []Encryption) (last Encryption, ok bool) {
+	for _, e := range all {
+		if e.Kind == kind {
+			last, ok = e, true
+		}
+	}
+	return last, ok
 }
 
 // splits returns an error if e is a KMS plugin that API servers would have to name twice, for resources of which other

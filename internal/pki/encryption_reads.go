@@ -36,8 +36,29 @@ func (b *Bundle) Reads(resource string, value []byte) error {
 	return fmt.Errorf("%s are %w", resource, ErrUnencrypted)
 }
 
-// StepToReadUnencrypted describes what makes API servers of the bundle read unencrypted objects as well.
-func (b *Bundle) StepToReadUnencrypted() string {
+// missingKey means that no API server of the bundle has the key of an object.
+type missingKey struct{ kind, name string }
+
+func (m *missingKey) Error() string {
+	return fmt.Sprintf("objects are encrypted with the %s key %q, which the API servers of the bundle do not have", m.kind,
+		strings.ToValidUTF8(m.name, "?"))
+}
+
+func (m *missingKey) is(e Encryption) bool { return string(e.Kind) == m.kind && e.Name == m.name }
+
+// StepToRead describes what makes API servers of the bundle read objects that they cannot read for a reason that Reads
+// or Decrypts has returned; "" if the bundle does not have what that takes.
+func (b *Bundle) StepToRead(reason error) string {
+	if missing := (*missingKey)(nil); errors.As(reason, &missing) {
+		return b.stepToDecrypt(missing)
+	}
+	if errors.Is(reason, ErrUnencrypted) {
+		return b.stepToReadUnencrypted()
+	}
+	return ""
+}
+
+func (b *Bundle) stepToReadUnencrypted() string {
 	r := b.EncryptionRotation
 	switch {
 	case r.Stage() != Steady:
@@ -80,24 +101,29 @@ func (b *Bundle) Open(value []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("an object is encrypted with another %s key named %q than that of the bundle", kind, name)
 	}
-	return nil, fmt.Errorf("objects are encrypted with the %s key %q, which the API servers of the bundle do not have%s",
-		kind, strings.ToValidUTF8(name, "?"), b.stepToDecrypt(kind, name))
+	return nil, &missingKey{kind, name}
 }
 
-// stepToDecrypt describes what gives API servers of the bundle a key that they do not have, if the bundle keeps it.
-func (b *Bundle) stepToDecrypt(kind, name string) string {
-	r, is := b.EncryptionRotation, func(e Encryption) bool { return string(e.Kind) == kind && e.Name == name }
+func (b *Bundle) stepToDecrypt(missing *missingKey) string {
+	r := b.EncryptionRotation
+	again, withdrawn := lastOf(EncryptionKind(missing.kind), b.WithdrawnKeys)
 	switch {
-	case r.Other != nil && is(*r.Other):
-		return fmt.Sprintf(": for them to read these, first set rotation.encryption back to %d", r.Generation-1)
-	case !slices.ContainsFunc(b.WithdrawnKeys, is):
+	case r.Other != nil && missing.is(*r.Other):
+		return fmt.Sprintf("set rotation.encryption back to %d", r.Generation-1)
+	case r.Former != nil && missing.is(*r.Former):
+		return fmt.Sprintf("take the rotation of encryption back, then set rotation.encryption back to %d",
+			r.Generation-int(r.Stage())-1)
+	case !withdrawn || !missing.is(again):
 		return ""
-	case r.Stage() != Steady:
-		return fmt.Sprintf(": for them to read these, first take the rotation of encryption back, then begin one to %s, "+
-			"which introduces this key again", kind)
+	case r.Stage() == Steady:
+		return fmt.Sprintf("set rotation.encryption to %d, with encryption for %s: this introduces this key again",
+			r.Generation+1, missing.kind)
 	}
-	return fmt.Sprintf(": for them to read these, first set rotation.encryption to %d, with encryption for %s: this "+
-		"introduces this key again", r.Generation+1, kind)
+	end := "take the rotation of encryption back"
+	if newest(b.Encryption, r).Kind == again.Kind { // taken back, its key would be the one that is introduced again
+		end = "complete the rotation of encryption"
+	}
+	return fmt.Sprintf("%s, then begin one to %s, which introduces this key again", end, missing.kind)
 }
 
 // open decrypts a value with the key. The plugin of KMS is not asked.

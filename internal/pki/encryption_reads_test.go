@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,7 +119,7 @@ func TestReads(t *testing.T) {
 		if errors.Is(err, ErrUnencrypted) != (c.next != "") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if step := c.bundle.StepToReadUnencrypted(); !strings.Contains(step, c.next) {
+		if step := c.bundle.StepToRead(fmt.Errorf("x: %w", ErrUnencrypted)); !strings.Contains(step, c.next) {
 			t.Errorf("%s: %q, want %q", name, step, c.next)
 		}
 		if err := c.bundle.Reads(c.resource, []byte("k8s:enc:aescbc:v1:key9:x")); err == nil {

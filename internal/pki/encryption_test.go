@@ -3,6 +3,8 @@ package pki
 import (
 	"encoding/base64"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -175,7 +177,7 @@ func TestWithdrawnKeys(t *testing.T) {
 	if got := back.Encryptions(); !reflect.DeepEqual(got, first.Encryptions()) {
 		t.Errorf("the API servers have %v", got)
 	}
-	wantError(t, back.Decrypts(value), "first set rotation.encryption to 1, with encryption for secretbox")
+	wantStep(t, back, value, "set rotation.encryption to 1, with encryption for secretbox")
 	if again, err := Parse(encode(t, back), nil); err != nil || !reflect.DeepEqual(again, back) {
 		t.Errorf("the text is another bundle: %v", err)
 	}
@@ -188,7 +190,7 @@ func TestWithdrawnKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, turned.Decrypts(value), "begin one to secretbox")
+	wantStep(t, turned, value, "begin one to secretbox")
 	back = rotate(t, turned, EncryptionPart, 0) // a rotation to another provider does not lose it
 	more := Next{Encryption: Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}}}
 	again, err := back.Rotate(map[Part]int{EncryptionPart: 1}, more, options())
@@ -202,12 +204,90 @@ func TestWithdrawnKeys(t *testing.T) {
 		t.Errorf("%q, %v", object, err)
 	}
 	end := rotate(t, rotate(t, again, EncryptionPart, 2), EncryptionPart, 3)
-	wantError(t, end.Decrypts(boxed([32]byte{}, "key1")), "first set rotation.encryption back to 2")
+	wantStep(t, end, boxed([32]byte{}, "key1"), "set rotation.encryption back to 2")
 	if next := rotate(t, end, EncryptionPart, 4).Encryptions()[1]; next.Key == key || next.Name == name {
 		t.Errorf("a rotation after it has ended introduces %v again", next)
 	}
 	back.WithdrawnKeys[0].Key = "short"
 	wantError(t, back.Validate(), "is not 32 bytes")
+}
+
+func wantStep(t *testing.T, b *Bundle, value []byte, want string) {
+	t.Helper()
+	if step := b.StepToRead(b.Decrypts(value)); !strings.Contains(step, want) {
+		t.Errorf("%q, want %q", step, want)
+	}
+}
+
+// TestStepsToRead: whatever order the numbers take, what is stored with a key that the bundle has becomes readable by
+// the one step that is named. A rotation that has ended drops the key of before the previous one; and of two keys that
+// were withdrawn, the next rotation introduces the last one, so no single step leads to the other.
+func TestStepsToRead(t *testing.T) {
+	for _, c := range []struct {
+		path    []int
+		without string // the key to which no step leads at its end
+	}{
+		{[]int{1, 2, 3}, ""}, {[]int{1, 2, 3, 4}, ""}, {[]int{1, 2, 3, 4, 3}, ""}, {[]int{1, 2, 3, 4, 5}, ""},
+		{[]int{1, 2, 3, 4, 5, 4, 3}, ""}, {[]int{1, 2, 3, 4, 3, 4, 5}, ""}, {[]int{1, 2, 3, 4, 3, 2}, ""},
+		{[]int{1, 2, 3, 4, 3, 2, 1, 0}, "key3"}, {[]int{1, 2, 3, 4, 3, 2, 1, 0, 1}, ""},
+		{[]int{1, 0, 1, 2, 3, 4, 3}, ""}, {[]int{1, 2, 3, 4, 5, 6}, "key1"},
+	} {
+		b := encrypting(t)
+		keys := map[string]string{b.Encryption.Name: b.Encryption.Key}
+		for _, to := range c.path {
+			b = rotate(t, b, EncryptionPart, to)
+			for _, e := range b.Encryptions() {
+				keys[e.Name] = e.Key
+			}
+		}
+		for name, key := range keys {
+			raw, err := base64.StdEncoding.DecodeString(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := boxed([32]byte(raw), name)
+			reason := b.Decrypts(value)
+			step := b.StepToRead(reason)
+			switch {
+			case reason == nil:
+				continue
+			case step == "" && name == c.without:
+				continue
+			case step == "":
+				t.Errorf("%v: no step leads to %s", c.path, name)
+				continue
+			}
+			if err := follow(t, b, step).Decrypts(value); err != nil {
+				t.Errorf("%v, then %q: %v", c.path, step, err)
+			}
+		}
+		if again, err := Parse(encode(t, b), nil); err != nil || !reflect.DeepEqual(again, b) {
+			t.Errorf("%v: the text is another bundle: %v", c.path, err)
+		}
+		text := sealed(t, b, seal(t, []string{identity(t).String()}))
+		for name, key := range keys {
+			if strings.Contains(text, key) {
+				t.Errorf("%v: %s is in a sealed text", c.path, name)
+			}
+		}
+	}
+}
+
+// follow does what a step says.
+func follow(t *testing.T, b *Bundle, step string) *Bundle {
+	t.Helper()
+	for words, by := range map[string]int{
+		"take the rotation of encryption back, then ": -1, "complete the rotation of encryption, then ": 1,
+	} {
+		for strings.HasPrefix(step, words) && StageOf(b.Generation(EncryptionPart)) != Steady {
+			b = rotate(t, b, EncryptionPart, b.Generation(EncryptionPart)+by)
+		}
+	}
+	to := b.Generation(EncryptionPart) + 1 // "begin one"
+	if number := regexp.MustCompile(`rotation.encryption (?:back )?to (\d+)`).FindStringSubmatch(step); number != nil {
+		to, _ = strconv.Atoi(number[1])
+	}
+	return rotate(t, b, EncryptionPart, to)
 }
 
 func TestDescribes(t *testing.T) {

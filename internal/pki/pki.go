@@ -53,8 +53,8 @@ type Bundle struct {
 	ServiceAccountRotation Rotation[KeyPair]
 	EncryptionRotation     Rotation[Encryption]
 
-	// WithdrawnKeys are encryptions with a key whose introduction was taken back, at most one of each kind. Snapshots may
-	// need them. API servers do not have them, and the next rotation to their kind introduces their key again.
+	// WithdrawnKeys are encryptions with a key whose introduction was taken back, the last one at the end. Snapshots may
+	// need them. API servers do not have them, and the next rotation to a kind introduces the last key of that kind again.
 	WithdrawnKeys []Encryption
 
 	// Signed are pairs whose certificates were signed externally, by the name of their leaf.

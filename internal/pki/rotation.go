@@ -65,6 +65,9 @@ type Rotation[T any] struct {
 	// Withdrawn has the certificates (PEM) of the Kubernetes authorities whose introduction was taken back since the last
 	// rotation ended. Kubelets may still trust them.
 	Withdrawn string
+	// Former is what Other was before the rotation in progress. It is Other again if the rotation is taken back. Only
+	// encryption keeps it, whose keys old backups need.
+	Former *T
 }
 
 // Stage returns the stage of the rotation.
@@ -171,6 +174,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 			func() (Encryption, error) { return next.Encryption.introduced(to, b.Encryption, b.WithdrawnKeys) },
 			func(e Encryption) (Encryption, bool) { return e, false })
 		if err == nil {
+			b.EncryptionRotation.keepFormer(before)
 			b.WithdrawnKeys = b.withdrawnKeysAfter(before)
 		}
 		return err
@@ -220,6 +224,18 @@ func (b *Bundle) withdrawnKeysAfter(before Rotation[Encryption]) []Encryption {
 		return nil
 	}
 	return kept
+}
+
+// keepFormer keeps Other through the next rotation, until that one ends. before is r before its last step.
+func (r *Rotation[T]) keepFormer(before Rotation[T]) {
+	switch from, to := before.Stage(), r.Stage(); {
+	case from == Steady && to == Introduced:
+		r.Former = before.Other
+	case from == Introduced && to == Steady:
+		r.Other = before.Former
+	case to == Steady:
+		r.Former = nil
+	}
 }
 
 // advance moves one part by one stage: forward to the next number, or back.

@@ -47,8 +47,10 @@ func (s *Search) AddBundle(b *pki.Bundle) (int, error) {
 		}
 	}
 	encryptions := append([]pki.Encryption{b.Encryption}, b.WithdrawnKeys...)
-	if other := b.EncryptionRotation.Other; other != nil {
-		encryptions = append(encryptions, *other)
+	for _, other := range []*pki.Encryption{b.EncryptionRotation.Other, b.EncryptionRotation.Former} {
+		if other != nil {
+			encryptions = append(encryptions, *other)
+		}
 	}
 	for _, e := range encryptions {
 		if e.Key == "" {
