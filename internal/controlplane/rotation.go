@@ -159,30 +159,45 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 // keeping it there helps nobody.
 func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus) error {
 	for _, p := range pki.Parts() {
-		have, want := own[p], target[p]
-		passed := slices.ContainsFunc(others, func(st replicaStatus) bool {
-			return st.unknown == nil && !st.absent && st.generations[p] == want
-		})
-		does, effect := "signs", "what it has signed would be refused"
-		if p == pki.EncryptionPart {
-			does, effect = "encrypts", "what it has encrypted would become unreadable"
-		}
-		drops := p.Signs() || p == pki.EncryptionPart && pki.StageOf(want) == pki.Steady && !passed
-		if drops && have > want+1 {
-			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and the bundle is at %d, which does not know "+
-				"what the replica %s with: %s", have, p, want, does, effect),
-				fmt.Sprintf("if the state of kube_pki_bundle is an old one, use the newest one. If rotation.%s was lowered by "+
-					"several stages, %s.", p.Attribute(), wayDown(s.Bundle, p, have)), nil)
-		}
-		if !p.Signs() || pki.StageOf(want) != pki.Steady || have >= want-1 || passed {
+		use, used := ownUse(p)
+		if !used {
 			continue
 		}
-		return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and %d drops the key with which it signs until "+
-			"then: what it has signed would be refused", have, p, want),
-			fmt.Sprintf("set rotation.%s back to %d, apply everything (without -target), and go on as the guide Rotating "+
-				"CAs and keys says.", p.Attribute(), want-1), nil)
+		have, want := own[p], target[p]
+		ends := pki.StageOf(want) == pki.Steady && !slices.ContainsFunc(others, func(st replicaStatus) bool {
+			return st.unknown == nil && !st.absent && st.generations[p] == want
+		})
+		switch {
+		case have > want+1 && (ends || !use.rewritten):
+			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and the bundle is at %d, which does not know "+
+				"what the replica %s with: %s", have, p, want, use.does, use.effect),
+				fmt.Sprintf("if the state of kube_pki_bundle is an old one, use the newest one. If rotation.%s was lowered by "+
+					"several stages, %s.", p.Attribute(), wayDown(s.Bundle, p, have)), nil)
+		case have < want-1 && ends && !use.rewritten:
+			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and %d drops the key with which it %s until "+
+				"then: %s", have, p, want, use.does, use.effect),
+				fmt.Sprintf("set rotation.%s back to %d, apply everything (without -target), and go on as the guide Rotating "+
+					"CAs and keys says.", p.Attribute(), want-1), nil)
+		}
 	}
 	return nil
+}
+
+// keyUse is what a replica does with the key of a part until it adopts the next one.
+type keyUse struct {
+	does, effect string // and what becomes of it without the key
+	rewritten    bool   // the stages rewrite it with the other key, as far as they know both
+}
+
+// ownUse returns the use of the key of a part; false if nothing that a replica makes with it outlives a stage.
+func ownUse(p pki.Part) (use keyUse, used bool) {
+	switch {
+	case p.Signs():
+		return keyUse{does: "signs", effect: "what it has signed would be refused"}, true
+	case p == pki.EncryptionPart:
+		return keyUse{does: "encrypts", effect: "what it has encrypted would become unreadable", rewritten: true}, true
+	}
+	return keyUse{}, false
 }
 
 // wayDown describes what a replica at generation have of a part follows, if the bundle is more than one stage below it.
