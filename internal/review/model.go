@@ -98,6 +98,7 @@ type Effect int
 const (
 	None    Effect = iota // no running component changes
 	Reload                // configuration is reloaded without an interruption
+	Behind                // a component behind the API server restarts, which stays in rotation
 	Repair                // the smallest change that repairs it, which may be a restart
 	Restart               // it restarts
 )

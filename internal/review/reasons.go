@@ -16,6 +16,7 @@ type argument struct {
 	effect Effect
 	shown  bool
 	inert  []string // prefixes of keys whose change has no effect on running components
+	behind []string // prefixes of keys whose change restarts only components behind the API server
 	ends   ends     // nil: a change ends no connection
 }
 
@@ -27,6 +28,9 @@ var inertRegistration = []string{
 
 // inertVolume are where a volume is found, and a statement about the machine that had it before.
 var inertVolume = []string{"device", "uuid", "fenced"}
+
+// behindAPIServer are the components of a replica whose restart leaves it in rotation: those of another one take over.
+var behindAPIServer = []string{"controller_manager", "scheduler"}
 
 // inertMetrics and inertHAProxy are the parts of these arguments that only timers or packages depend on.
 var (
@@ -184,7 +188,10 @@ func (c change) reason(name string, a argument) Reason {
 			switch {
 			case a.ends != nil && a.ends(key, attributes(after)):
 				reason.Effect, reason.Ends = max(reason.Effect, Reload), true
-			case !slices.ContainsFunc(a.inert, func(prefix string) bool { return strings.HasPrefix(key, prefix) }):
+			case hasPrefix(key, a.inert):
+			case hasPrefix(key, a.behind):
+				reason.Effect = max(reason.Effect, Behind)
+			default:
 				reason.Effect = max(reason.Effect, a.effect)
 			}
 		}
@@ -198,6 +205,10 @@ func (c change) reason(name string, a argument) Reason {
 		reason.Effect, reason.Ends = max(reason.Effect, Reload), true
 	}
 	return reason
+}
+
+func hasPrefix(key string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 func fromTo(before, after any) string { return plain(before) + " → " + plain(after) }

@@ -122,7 +122,7 @@ func updateText(r Resource) string {
 	}
 	effect := map[Effect]string{
 		None: "nothing restarts", Reload: "reloads, nothing restarts",
-		Repair: "restarts only if needed", Restart: "restarts",
+		Behind: "the API server does not restart", Repair: "restarts only if needed", Restart: "restarts",
 	}[r.Effect()]
 	if r.ends() {
 		effect = strings.TrimPrefix(effect+", connections may end", "reloads, nothing restarts, ")
@@ -173,6 +173,8 @@ func (p ControlPlane) replicasTitle() string {
 	case Reload:
 		return "Replicas: no API server restarts. What announces the endpoint changes on one machine after the other, and " +
 			"connections may end."
+	case Behind:
+		return "Replicas change one at a time and stay in rotation: no API server restarts."
 	}
 	return "Replicas change one at a time. Each leaves rotation for a restart, and the next one waits until it is back."
 }
