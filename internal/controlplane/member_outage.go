@@ -181,9 +181,13 @@ func (o *Outage) Ended(ctx context.Context) error {
 // errPausedMeanwhile means that what was decided about a replica does not apply any more.
 var errPausedMeanwhile = errors.New("a change of its etcd member has stopped it meanwhile: it is observed again")
 
-// checkNotPaused returns errPausedMeanwhile if the API server ran when f was observed, and an Outage of another
-// process, which has ended or was cut off, has stopped it before the caller had the lock.
-func checkNotPaused(ctx context.Context, s Spec, f machine.Observed) error {
+// checkNotPaused returns errPausedMeanwhile if an Outage of this process keeps the replica paused, or if the API server
+// ran when f was observed, and an Outage of another process, which has ended or was cut off, has stopped it before the
+// caller had the lock.
+func (r *Replicas) checkNotPaused(ctx context.Context, s Spec, f machine.Observed) error {
+	if r.paused.has(s.Bundle.ClusterID, s.Name) {
+		return errPausedMeanwhile
+	}
 	if !machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) ||
 		!allOnMachine(f.Record.Etcd, s.Host.Address()) {
 		return nil
@@ -235,6 +239,7 @@ func (o *Outage) unpause() {
 type pausedReplicas struct {
 	mu      sync.Mutex
 	outages map[string]*Outage // by cluster id and name
+	changed chan struct{}      // closed when one of them has ended; nil: nobody waits
 }
 
 func (p *pausedReplicas) add(s Spec, o *Outage) {
@@ -252,12 +257,47 @@ func (p *pausedReplicas) remove(s Spec, o *Outage) {
 	if key := s.Bundle.ClusterID + "/" + s.Name; p.outages[key] == o {
 		delete(p.outages, key)
 	}
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
 }
 
 func (p *pausedReplicas) has(cluster, name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.outages[cluster+"/"+name] != nil
+}
+
+// wait returns when no change in this process keeps the replica paused: what it would start has no etcd.
+func (p *pausedReplicas) wait(ctx context.Context, s Spec) error {
+	for waits := false; ; waits = true {
+		changed := p.next(s)
+		if changed == nil {
+			return nil
+		}
+		if !waits {
+			problem.Progress(ctx, "%s: waiting until the change of its etcd member has ended", s.Machine())
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the change of the etcd member of replica %s: %w", s.Machine(), ctx.Err())
+		}
+	}
+}
+
+// next returns what is closed when an outage has ended; nil if none keeps the replica paused.
+func (p *pausedReplicas) next(s Spec) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.outages[s.Bundle.ClusterID+"/"+s.Name] == nil {
+		return nil
+	}
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
 }
 
 // servingAttempts is how often an API server that does not answer is probed.

@@ -39,6 +39,9 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 // stages changes the replica to s, through the encryption stage before it if that must
 // come first.
 func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
+	if err := r.paused.wait(ctx, s); err != nil {
+		return Status{}, err
+	}
 	f, err := machine.Inspect(ctx, s.Host, s.Replica)
 	if err != nil {
 		return Status{}, err
@@ -129,7 +132,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 // checkChange returns why the replica may not change now, or nil. A change of the version does not come with a stage of
 // a rotation, but the bundle may have other CAs or keys at the same stage.
 func (r *Replicas) checkChange(ctx context.Context, s Spec, f machine.Observed, lock heldLock) error {
-	if err := checkNotPaused(ctx, s, f); err != nil {
+	if err := r.checkNotPaused(ctx, s, f); err != nil {
 		return err
 	}
 	if err := r.checkRotation(ctx, s, f); err != nil || !changesVersion(s, f) {
@@ -157,7 +160,7 @@ func (r *Replicas) reregister(ctx context.Context, s Spec, f machine.Observed) (
 		return Status{}, err
 	}
 	defer lock.release()
-	if err := checkNotPaused(lock.context(ctx), s, f); err != nil {
+	if err := r.checkNotPaused(lock.context(ctx), s, f); err != nil {
 		return Status{}, err
 	}
 	status, err := register(lock.context(ctx), s)

@@ -1,7 +1,10 @@
 package simulated
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,5 +64,43 @@ func TestPausedMeanwhile(t *testing.T) {
 	}
 	if all := calls.take(); !slices.Contains(all, "drain "+s.Name) {
 		t.Errorf("a Create has done %q, and not as an update, under the lock", all)
+	}
+}
+
+// TestPausedByThisProcess: an update does not start a replica that a change of its member keeps stopped, in parallel, in
+// this process. It begins when that has ended.
+func TestPausedByThisProcess(t *testing.T) {
+	fleet, p := planeOn(t, 1)
+	m, s := fleet.clusters[0].machines[0], p.servers[0]
+	calls := &noting{Registrar: s.Registrar}
+	s.Registrar = calls
+	s.EarlyRenewal = 40 * 24 * time.Hour // a change that restarts nothing
+	outage := p.replicas.Outage(controlplane.StackedMember{
+		Host: s.Host, Bundle: s.Bundle, EtcdURL: s.EtcdURLs[0],
+		Registrar: func(controlplane.Recorded) (controlplane.Registrar, error) { return calls, nil },
+	})
+	end := outage.Open()
+	if err := outage.Begins(t.Context()); err == nil || !strings.Contains(err.Error(), "not simulated") {
+		t.Fatalf("the stop itself is not simulated: %v", err)
+	}
+	m.pause()
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := p.replicas.Update(short, s); !errors.Is(err, context.DeadlineExceeded) ||
+		m.active("kube-apiserver.service") {
+		t.Errorf("an update does not wait: %v", err)
+	}
+	updated := make(chan error, 1)
+	go func() {
+		_, err := p.replicas.Update(t.Context(), s)
+		updated <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	if m.active("kube-apiserver.service") {
+		t.Error("an update has started what the change of its member keeps stopped")
+	}
+	end()
+	if err := <-updated; err != nil || !m.active("kube-apiserver.service") {
+		t.Errorf("an update after it: %v", err)
 	}
 }
