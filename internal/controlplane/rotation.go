@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -332,32 +333,37 @@ func checkEtcdAccepts(ctx context.Context, s Spec, f machine.Observed) error {
 	if err != nil {
 		return fmt.Errorf("load %s certificate: %w", pki.APIServerEtcdClient().Name, err)
 	}
-	var refused []string
-	for _, member := range slices.Sorted(slices.Values(s.EtcdURLs)) {
-		err := presentTo(ctx, s, member, certificate)
-		if reason := refusesReplica(member, err, f.Record.ClusterID == ""); reason != "" {
-			refused = append(refused, reason)
-		}
+	answers := map[string]error{}
+	for _, member := range s.EtcdURLs {
+		answers[member] = presentTo(ctx, s, member, certificate)
 	}
-	if len(refused) == 0 {
+	reason := refusesReplica(answers, f.Record.ClusterID == "")
+	if reason == "" {
 		return nil
 	}
-	return rotationNotYet(s, strings.Join(refused, "; "), "make sure that every etcd member runs and is at this stage or "+
-		"the one before it (apply the members first, without -target; an etcd of your own must trust the CA that issues "+
-		"at this stage), then apply again.")
+	return rotationNotYet(s, reason, "make sure that every etcd member is at this stage or the one before it (apply the "+
+		"members first, without -target; an etcd of your own must trust the CA that issues at this stage), then apply "+
+		"again.")
 }
 
-// refusesReplica returns why an etcd member does not, or may not, accept the certificate of an API server, or "". err
-// is its answer. A new API server has nothing to lose: a member that is down does not keep it from those that run.
-func refusesReplica(member string, err error, joins bool) string {
-	switch {
-	case errors.Is(err, host.ErrCertificateRefused):
-		return member + " does not accept the certificate of the etcd CA at this stage"
-	case err != nil && !joins:
-		return fmt.Sprintf("cannot determine whether %s accepts the certificate of the etcd CA at this stage: %v", member,
-			client.Cause(err))
+// refusesReplica returns why an API server must not get a certificate, by the answers of the etcd members to it, or "".
+// A member that does not answer is no reason while another one accepts it: an API server uses any of them, and a machine
+// that is down must not stop a rotation. A new API server has nothing to lose.
+func refusesReplica(answers map[string]error, joins bool) string {
+	var refused, silent []string
+	for _, member := range slices.Sorted(maps.Keys(answers)) {
+		switch err := answers[member]; {
+		case errors.Is(err, host.ErrCertificateRefused):
+			refused = append(refused, member+" does not accept the certificate of the etcd CA at this stage")
+		case err != nil:
+			silent = append(silent, fmt.Sprintf("cannot determine whether %s accepts the certificate of the etcd CA at this "+
+				"stage: %v", member, client.Cause(err)))
+		}
 	}
-	return ""
+	if len(refused) == 0 && (joins || len(silent) < len(answers)) {
+		return ""
+	}
+	return strings.Join(append(refused, silent...), "; ")
 }
 
 // presentTo presents a certificate to an etcd member, from the machine of the replica.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,23 +209,30 @@ func TestLosesMember(t *testing.T) {
 }
 
 // TestRefusesReplica: a member that refuses the certificate keeps every replica from it. One that does not answer keeps
-// only a replica that serves.
+// only a replica that serves, and only if no other one accepts it.
 func TestRefusesReplica(t *testing.T) {
 	refused, silent := fmt.Errorf("x: %w", host.ErrCertificateRefused), errors.New("no route")
-	for _, c := range []struct {
-		name  string
-		err   error
-		joins bool
-		want  string
+	for name, c := range map[string]struct {
+		answers []error
+		joins   bool
+		want    []string // what it says; none: it may get the certificate
 	}{
-		{"accepted", nil, false, ""},
-		{"refused", refused, false, "m does not accept the certificate"},
-		{"a new replica is refused", refused, true, "m does not accept the certificate"},
-		{"unknown", silent, false, "cannot determine whether m accepts the certificate of the etcd CA at this stage"},
-		{"unknown to a new replica", silent, true, ""},
+		"accepted":               {[]error{nil, nil}, false, nil},
+		"refused by one":         {[]error{nil, refused}, false, []string{"m1 does not accept the certificate"}},
+		"a new one is refused":   {[]error{nil, refused}, true, []string{"m1 does not accept the certificate"}},
+		"one is silent":          {[]error{silent, nil}, false, nil},
+		"all are silent":         {[]error{silent, silent}, false, []string{"whether m0 accepts", "whether m1 accepts", "no route"}},
+		"all, for a new one":     {[]error{silent, silent}, true, nil},
+		"one refuses, one hides": {[]error{refused, silent}, false, []string{"m0 does not accept", "whether m1 accepts"}},
+		"no member is known":     {nil, true, nil},
 	} {
-		if got := refusesReplica("m", c.err, c.joins); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		answers := map[string]error{}
+		for i, err := range c.answers {
+			answers[fmt.Sprintf("m%d", i)] = err
+		}
+		got := refusesReplica(answers, c.joins)
+		if (got == "") != (c.want == nil) || slices.ContainsFunc(c.want, func(w string) bool { return !strings.Contains(got, w) }) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
