@@ -148,7 +148,8 @@ func TestCredentialLifecycle(t *testing.T) {
 			"content client_key",
 		},
 		"etcd": {
-			newEtcdClientResource, map[string]any{"user": "prometheus", "validity": "100h"},
+			newEtcdClientResource,
+			map[string]any{"user": "prometheus", "validity": "100h"},
 			[]string{"id", "ca_certificate", "client_certificate", "client_key", "expires_at"},
 			"client_key",
 		},
