@@ -205,6 +205,9 @@ func TestWithdrawnKeys(t *testing.T) {
 	}
 	end := rotate(t, rotate(t, again, EncryptionPart, 2), EncryptionPart, 3)
 	wantStep(t, end, boxed([32]byte{}, "key1"), "set rotation.encryption back to 2")
+	if e, withdrawn := lastOf(Secretbox, end.WithdrawnKeys); withdrawn {
+		t.Errorf("the previous key counts as withdrawn: %v", e)
+	}
 	if next := rotate(t, end, EncryptionPart, 4).Encryptions()[1]; next.Key == key || next.Name == name {
 		t.Errorf("a rotation after it has ended introduces %v again", next)
 	}

@@ -37,6 +37,10 @@ func TestPatch(t *testing.T) {
 			"spec: {containers: [{name: kube-scheduler, resources: {limits: {memory: 1Gi}, requests: {cpu: 200m}}}]}",
 			"memory: 1Gi",
 		},
+		"a request as the limit": {
+			"spec: {containers: [{name: kube-scheduler, resources: {limits: {memory: 1Gi}, requests: {memory: 1Gi}}}]}",
+			"memory: 1Gi",
+		},
 		"probe": {
 			"spec: {containers: [{name: kube-scheduler, livenessProbe: {failureThreshold: 20}}]}", "failureThreshold: 20",
 		},

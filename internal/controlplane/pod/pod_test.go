@@ -135,6 +135,7 @@ func TestRead(t *testing.T) {
 		empty + "$(id)\n": "start",
 		output + "replica\tkube-scheduler\tage\t999\n":                    "running",
 		strings.Replace(empty, "pod\tanswers", "pod\tother", 1) + "999\n": "start", // nobody knows its containers
+		strings.Replace(empty, "active", "inactive", 1) + "999\n":         "failed",
 	} {
 		if got := Read(text, release.Scheduler).Unit; got.Sub != want {
 			t.Errorf("%q is read as %+v", text, got)

@@ -33,6 +33,12 @@ const WithoutContainer = "no-container"
 
 const mostAge = 120
 
+// lacksContainer reports whether a pod is in the state WithoutContainer. If the runtime does not answer, nobody knows its
+// containers.
+func lacksContainer(unit host.UnitState, reported staticpod.State, age int) bool {
+	return unit.Active == "activating" && len(reported.Containers) == 0 && reported.Answers && age >= mostAge
+}
+
 // Read parses the output of Report. Other lines, and what has an unknown form, are ignored.
 func Read(output, name string) State {
 	reported := staticpod.Read(output, name)
@@ -76,7 +82,7 @@ func Read(output, name string) State {
 	}
 	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates, Kept: kept}
 	s.Unit.NeedReload, s.Inherited, s.InheritedText = edited, inherited, text
-	if s.Unit.Active == "activating" && len(reported.Containers) == 0 && reported.Answers && age >= mostAge {
+	if lacksContainer(s.Unit, reported, age) {
 		s.Unit.Sub = WithoutContainer
 	}
 	switch s.Unit.Sub { // in words where systemd has a result
