@@ -67,8 +67,8 @@ func TestPausedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPausedByThisProcess: an update does not start a replica that a change of its member keeps stopped, in parallel, in
-// this process. It begins when that has ended.
+// TestPausedByThisProcess: an update does not start a replica that a change of its member keeps stopped in the same
+// process. It begins when that has ended.
 func TestPausedByThisProcess(t *testing.T) {
 	fleet, p := planeOn(t, 1)
 	m, s := fleet.clusters[0].machines[0], p.servers[0]

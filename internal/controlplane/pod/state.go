@@ -33,8 +33,8 @@ const WithoutContainer = "no-container"
 
 const mostAge = 120
 
-// lacksContainer reports whether a pod is in the state WithoutContainer. If the runtime does not answer, nobody knows its
-// containers.
+// lacksContainer reports whether a pod is in the state WithoutContainer. If the runtime does not answer, nobody knows
+// its containers.
 func lacksContainer(unit host.UnitState, reported staticpod.State, age int) bool {
 	return unit.Active == "activating" && len(reported.Containers) == 0 && reported.Answers && age >= mostAge
 }
