@@ -25,8 +25,8 @@ const notRestored = "etcd cluster not restored"
 func (cl *cluster) beginRestore(ctx context.Context, specs map[string]Spec, s observation) map[string]outcome {
 	one := First(specs)
 	d, s, err := cl.decideInTime(ctx, specs, s)
-	if err != nil {
-		return all(specs, outcome{err: err})
+	if err != nil { // an earlier run may have begun it
+		return all(specs, outcome{err: kept{err}})
 	}
 	switch d.Case {
 	case restoreDone:

@@ -169,12 +169,15 @@ func (f *lostFleet) comeBack(names ...string) {
 }
 
 // unstarted is a machine as a process sees it that ends when it has put restored data in place.
-type unstarted struct{ *testMachine }
+type unstarted struct {
+	*testMachine
+	then func() error
+}
 
 func (m unstarted) Change(ctx context.Context, c host.Change, a machine.Action) (host.Applied, error) {
 	out, err := m.testMachine.Change(ctx, c, a)
 	if a.Verb == machine.PlaceRestored {
-		return out, errors.Join(err, errDied)
+		return out, errors.Join(err, m.then())
 	}
 	return out, err
 }
@@ -182,6 +185,27 @@ func (m unstarted) Change(ctx context.Context, c host.Change, a machine.Action) 
 // newFormerFleet returns a cluster of cp1, which a restore on cp2 has given up. The process has ended before it started
 // the restored data, and cp1 serves again.
 func newFormerFleet(t *testing.T) *lostFleet {
+	t.Helper()
+	f := newGivenUpFleet(t)
+	if err := f.restoreOn("cp2", func() error { return errDied }); !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+	f.comeBack("cp1")
+	return f
+}
+
+// restoreOn creates a member from a snapshot, and calls placed when the restored data is in place.
+func (f *lostFleet) restoreOn(name string, placed func() error) error {
+	s := f.specs[name]
+	s.Abandoned = host.AbandonedAt(f.address("cp1"))
+	process := f.coordinator()
+	process.machine = func(h *host.Host) machine.Machine { return unstarted{f.machines[h.Address()], placed} }
+	_, err := process.Create(f.context(), s)
+	return err
+}
+
+// newGivenUpFleet returns a cluster of cp1, whose machine does not answer, and a snapshot for a restore on cp2.
+func newGivenUpFleet(t *testing.T) *lostFleet {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(components(), "etcd-v"+newRelease, "etcdutl")); err != nil {
 		testrun.Missing(t, "etcd ", newRelease, " is not built: ", err)
@@ -203,14 +227,6 @@ func newFormerFleet(t *testing.T) *lostFleet {
 	}
 	f.kill("cp1", true)
 	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
-	s := f.specs["cp2"]
-	s.Abandoned = host.AbandonedAt(f.address("cp1"))
-	dying := f.coordinator()
-	dying.machine = func(h *host.Host) machine.Machine { return unstarted{f.machines[h.Address()]} }
-	if _, err := dying.Create(f.context(), s); !errors.Is(err, errDied) {
-		t.Fatal(err)
-	}
-	f.comeBack("cp1")
 	return f
 }
 
@@ -290,6 +306,32 @@ func TestFormerClusterElects(t *testing.T) {
 		if f.machine("cp2").running() {
 			t.Fatalf("the restored data is started beside a former member that answers after %s", c.late)
 		}
+	}
+
+	// A Create whose time is over meanwhile leaves no state: the next apply would destroy the restored data.
+	starts(time.Hour)
+	process := f.coordinator()
+	process.pace.DeadAfter = time.Minute
+	if _, err := process.Create(soon(t, 2*time.Second), f.specs["cp2"]); !errors.Is(err, ErrAdopted) ||
+		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		t.Errorf("a Create that waits for the former cluster: %v", err)
+	}
+}
+
+// TestFormerClusterReturnsInTheRun: what a restore gives up comes back while the restored data is put in place. The data
+// is not started.
+func TestFormerClusterReturnsInTheRun(t *testing.T) {
+	t.Parallel()
+	f := newGivenUpFleet(t)
+	err := f.restoreOn("cp2", func() error {
+		f.comeBack("cp1")
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "another etcd cluster") || !errors.Is(err, ErrAdopted) {
+		t.Errorf("beside the former cluster: %v", err)
+	}
+	if f.machine("cp2").running() {
+		t.Error("the restored data is started beside the former cluster")
 	}
 }
 

@@ -44,10 +44,11 @@ func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Statu
 	}
 	// What was given up may have come back meanwhile.
 	d, s, err := cl.decideInTime(ctx, map[string]Spec{seed.Name: seed}, cl.observeCluster(ctx, seed))
-	switch {
-	case err != nil:
+	if err != nil {
 		return Status{}, unfinished(seed, err)
-	case d.Case == restoreRefuse:
+	}
+	// If the seed does not answer, nothing is known of the restore. startRestored says why.
+	if s.of(seed).Reached() && d.Case != restoreContinue {
 		return Status{}, refusal(notCompleted, seed, nil, d.Reason, keptByRestore, d.Next)
 	}
 	return cl.startRestored(ctx, seed, s)
