@@ -60,11 +60,13 @@ func (h *Host) PresentCertificate(ctx context.Context, addr string, certificate 
 		// With TLS 1.3, the server reads the certificate after the handshake of the client has ended. An HTTP server says
 		// nothing before it is asked. The answer to a certificate may arrive before the request is written.
 		_, _ = io.WriteString(client, "GET /version HTTP/1.0\r\n\r\n")
-		_, err = client.Read(make([]byte, 1))
+		if _, err = client.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			err = nil // a server that refuses says so
+		}
 	}
 	var alert *net.OpError
 	switch {
-	case err == nil || errors.Is(err, io.EOF): // a server that refuses says so
+	case err == nil:
 		return nil
 	case errors.As(err, &alert) && alert.Op == "remote error":
 		return fmt.Errorf("TLS with %s from %s: %w: %w", addr, h.Address(), ErrCertificateRefused, alert.Err)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -38,6 +39,24 @@ func TestPresentCertificate(t *testing.T) {
 		if err := h.PresentCertificate(t.Context(), addr, trusted); err == nil || errors.Is(err, ErrCertificateRefused) {
 			t.Errorf("%s: no process listens: %v", tls.VersionName(version), err)
 		}
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	go func() { // as a balancer without a server
+		for {
+			connection, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			_ = connection.Close()
+		}
+	}()
+	err = h.PresentCertificate(t.Context(), silent.Addr().String(), trusted)
+	if err == nil || errors.Is(err, ErrCertificateRefused) {
+		t.Errorf("the connection is closed at once: %v", err)
 	}
 }
 
