@@ -97,6 +97,7 @@ type primary struct {
 	mu        sync.Mutex
 	addresses []netip.Addr
 	ttl       time.Duration
+	refuses   bool // updates
 	changes   int
 }
 
@@ -125,8 +126,16 @@ func (p *primary) answer(w miekg.ResponseWriter, asked *miekg.Msg) {
 	z := testZone(miekg.TypeA)
 	z.TTL = p.ttl
 	switch kind := asked.Question[0].Qtype; {
+	case asked.Opcode == miekg.OpcodeUpdate && w.TsigStatus() != nil: // of another key; the answer is not signed
+	case asked.Opcode == miekg.OpcodeUpdate && p.refuses:
+		reply.Rcode = miekg.RcodeRefused
 	case asked.Opcode == miekg.OpcodeUpdate:
-		p.changes++
+		before := slices.Clone(p.addresses)
+		defer func() {
+			if !slices.Equal(before, p.addresses) {
+				p.changes++
+			}
+		}()
 		for _, rr := range asked.Ns { // of class NONE: to be deleted (RFC 2136, section 2.5.4)
 			changed, _ := addressesIn([]miekg.RR{rr}, z.host)
 			p.addresses = slices.DeleteFunc(p.addresses, func(a netip.Addr) bool {

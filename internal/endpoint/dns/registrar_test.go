@@ -136,17 +136,20 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestKeyGone: the key of an endpoint that a replica leaves is not in tsig_keys any more, or is another one. The
-// replica keeps its agent and its record, which nobody would maintain otherwise.
+// TestKeyGone: the key of an endpoint that a replica leaves is not in tsig_keys any more, is another one, or may not
+// change the name any more. The replica keeps its agent and its record, which nobody would maintain otherwise.
 func TestKeyGone(t *testing.T) {
 	other := Key{Algorithm: "hmac-sha256", Secret: base64.StdEncoding.EncodeToString([]byte("a secret of another key"))}
+	own := Key{Algorithm: "hmac-sha256", Secret: base64.StdEncoding.EncodeToString([]byte("a secret of this test"))}
 	for name, c := range map[string]struct {
-		key  *Key
-		want error
-		next string
+		key     *Key
+		refuses bool
+		want    error
+		next    string
 	}{
-		"gone":    {nil, errNoKey, "keep it there until no replica is at the endpoint"},
-		"another": {&other, errSignature, "compare the name, the algorithm and the secret"},
+		"gone":    {nil, false, errNoKey, "keep it there until no replica is at the endpoint"},
+		"another": {&other, false, errSignature, "compare the name, the algorithm and the secret"},
+		"refused": {&own, true, errRefused, "allow the key to change"},
 	} {
 		for what, leave := range map[string]func(r *Registrar) error{
 			"Drain":          func(r *Registrar) error { return r.Drain(t.Context(), "cp1") },
@@ -157,7 +160,7 @@ func TestKeyGone(t *testing.T) {
 				"10.0.0.11": {Name: "cp1", ClusterID: "abc", Port: 6443, Endpoints: []string{"dns api.example.com"}},
 				"10.0.0.12": {Name: "cp2", ClusterID: "abc", Port: 6443, Endpoints: []string{"dns api.example.com"}},
 			}, "10.0.0.11", "10.0.0.12")
-			r.zone.key = c.key
+			r.zone.key, zone.refuses = c.key, c.refuses
 			err := leave(r)
 			var p *problem.Problem
 			if !errors.Is(err, c.want) || !errors.As(err, &p) || !strings.Contains(p.Next, c.next) ||

@@ -183,10 +183,19 @@ func (z zone) checkKey(ctx context.Context) error {
 	if err := z.signs(); err != nil {
 		return err
 	}
-	if _, err := z.records(ctx); errors.Is(err, errSignature) {
+	if err := z.tryUpdate(ctx); errors.Is(err, errSignature) || errors.Is(err, errRefused) {
 		return err
 	}
 	return nil
+}
+
+// tryUpdate sends an update that deletes a record which cannot exist.
+func (z zone) tryUpdate(ctx context.Context) error {
+	m := new(miekg.Msg)
+	m.SetUpdate(miekg.Fqdn(z.Name))
+	m.Remove(z.rrs([]netip.Addr{documentation(z.family)}))
+	_, err := z.exchange(ctx, z.Server, m)
+	return err
 }
 
 // send sends an update.
@@ -198,8 +207,7 @@ func (z zone) send(ctx context.Context, m *miekg.Msg, wanted update) error {
 	return err
 }
 
-// authorized returns an error if the key may not change the name. It sends an update that deletes a
-// record which cannot exist.
+// authorized returns an error if the key may not change the name.
 func (z zone) authorized(ctx context.Context) error {
 	if err := z.signs(); err != nil {
 		return err
@@ -215,10 +223,7 @@ func (z zone) authorized(ctx context.Context) error {
 	if set, _ := addressesIn(answer.Answer, z.host); len(set.Addresses) > 0 {
 		return fmt.Errorf("%w: %s", errFamily, addressList(set.Addresses))
 	}
-	m := new(miekg.Msg)
-	m.SetUpdate(miekg.Fqdn(z.Name))
-	m.Remove(z.rrs([]netip.Addr{documentation(z.family)}))
-	if _, err := z.exchange(ctx, z.Server, m); err != nil {
+	if err := z.tryUpdate(ctx); err != nil {
 		return err
 	}
 	return z.waitUntilSpread(ctx)
