@@ -30,8 +30,7 @@ func attempted(
 	// A machine has one agent of DNS at most: it is that of the endpoint which is wanted.
 	keepsAgent := slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.Kind == endpoint.DNS })
 	return slices.DeleteFunc(tried, func(r endpoint.Registration) bool {
-		onBalancers := r.Kind == "" || r.Kind == endpoint.HAProxy
-		return r.ClusterID != s.Bundle.ClusterID || !onBalancers && r.Hosts[s.Name] != s.Address ||
+		return r.ClusterID != s.Bundle.ClusterID || withoutBalancers(r) && r.Hosts[s.Name] != s.Address ||
 			slices.Contains(known, r.ID()) || keepsAgent && r.Kind == endpoint.DNS
 	})
 }

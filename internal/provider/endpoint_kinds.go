@@ -15,8 +15,8 @@ import (
 )
 
 // endpointKind is what differs between the kinds of endpoint. To add a kind, implement it in a file of its own and add
-// it to the table below. Everything else that asks for a kind is about one kind alone, or about several endpoints of a
-// replica.
+// it to the table below. Outside, a kind has its fields in endpointModel and registrars, its name in firewall.Kinds and
+// in the texts about kinds, and what concerns it alone, or several endpoints of a replica.
 type endpointKind interface {
 	// name is the kind in a registration, and its attribute.
 	name() endpoint.Kind
@@ -101,7 +101,7 @@ func validateRegistration(registration endpoint.Registration) error {
 // kind returns the kind of the endpoint. An attribute that is unknown may become null: one that is known decides.
 func (m endpointModel) kind() endpointKind {
 	var chosen endpointKind = haproxyKind{}
-	for _, kind := range targetsKinds {
+	for _, kind := range endpointKinds {
 		switch arguments := kind.arguments(m); {
 		case allKnown(arguments):
 			return kind
@@ -122,10 +122,11 @@ func (m endpointModel) kindUnknown() bool {
 	return false
 }
 
-// otherKind reports whether two endpoints have different kinds.
+// otherKind reports whether two endpoints have different kinds. An attribute that is unknown may become null.
 func (m endpointModel) otherKind(other endpointModel) bool {
 	for _, kind := range endpointKinds {
-		if kind.arguments(m).IsNull() != kind.arguments(other).IsNull() {
+		mine, others := kind.arguments(m), kind.arguments(other)
+		if !mine.IsUnknown() && !others.IsUnknown() && mine.IsNull() != others.IsNull() {
 			return true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
+	"github.com/kubequorum/terraform-provider-kube/internal/firewall"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -410,8 +411,10 @@ func TestEndpointAttribute(t *testing.T) {
 		"external": "external.targets", "dns": "dns.targets", "bgp": "bgp.targets", "kube_vip": "kube_vip.targets",
 		"haproxy": "haproxy.hosts",
 	}
-	if names := kindNames(); !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(maps.Keys(attributes))) {
-		t.Errorf("the kinds are %v", names)
+	for _, names := range [][]string{kindNames(), firewall.Kinds} {
+		if !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(maps.Keys(attributes))) {
+			t.Errorf("the kinds are %v", names)
+		}
 	}
 	for attribute, want := range attributes {
 		state := importedState(t, schema, map[string]any{"address": "10.0.0.100"})
@@ -427,6 +430,30 @@ func TestEndpointAttribute(t *testing.T) {
 		}
 		if got, kind := m.at().String(), m.kind().name(); got != want || string(kind) != attribute {
 			t.Errorf("%s: %s, want %s; the kind is %s", attribute, got, want, kind)
+		}
+	}
+}
+
+// TestUnknownKind: an attribute that is unknown may become null. One that is known decides, and no replacement is planned
+// for one that is not.
+func TestUnknownKind(t *testing.T) {
+	known, unknown := types.ObjectValueMust(nil, nil), types.ObjectUnknown(nil)
+	for name, c := range map[string]struct {
+		m         endpointModel
+		want      endpoint.Kind
+		otherKind bool // than HAProxy
+	}{
+		"known":                       {endpointModel{HAProxy: known}, endpoint.HAProxy, false},
+		"known, and one is unknown":   {endpointModel{HAProxy: known, External: unknown}, endpoint.HAProxy, false},
+		"another, and one is unknown": {endpointModel{HAProxy: unknown, DNS: known}, endpoint.DNS, true},
+		"all are unknown":             {endpointModel{HAProxy: unknown, External: unknown}, endpoint.External, false},
+		"another":                     {endpointModel{BGP: known}, endpoint.BGP, true},
+	} {
+		if got := c.m.kind().name(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if got := c.m.otherKind(endpointModel{HAProxy: known}); got != c.otherKind {
+			t.Errorf("%s: of another kind: %t", name, got)
 		}
 	}
 }

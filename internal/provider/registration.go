@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -168,7 +167,7 @@ func (m replicaModel) validatePorts(registration endpoint.Registration, diags *d
 // drain would not find it.
 func (m replicaModel) validateTarget(at endpoint.Registration, diags *diag.Diagnostics) {
 	address := addressOf(m.Host)
-	if cmp.Or(at.Kind, endpoint.HAProxy) == endpoint.HAProxy || !allKnown(address, m.Name) {
+	if !withoutBalancers(at) || !allKnown(address, m.Name) {
 		return
 	}
 	name := m.Name.ValueString()
@@ -229,7 +228,7 @@ func otherPort(at endpoint.Registration, port int) error {
 // sharesPort reports whether HAProxy of an endpoint has the API server's port on the replica's machine.
 func (m replicaModel) sharesPort(at endpoint.Registration) bool {
 	address := addressOf(m.Host)
-	return cmp.Or(at.Kind, endpoint.HAProxy) == endpoint.HAProxy && allKnown(address, m.Port) &&
+	return !withoutBalancers(at) && allKnown(address, m.Port) &&
 		at.Port == int(m.Port.ValueInt64()) &&
 		slices.Contains(slices.Collect(maps.Values(at.Hosts)), address.ValueString())
 }
