@@ -50,7 +50,7 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	} else if !saved {
 		return nil // saving takes time: observe again
 	}
-	err = removeThrough(ctx, clients, l.s, v, id)
+	err = removeMember(ctx, clients, l.s, v, id)
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true

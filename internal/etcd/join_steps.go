@@ -68,7 +68,7 @@ func (j *joining) removeStale(ctx context.Context, v membership.View, next membe
 		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	}
 	problem.Progress(ctx, "etcd %s: removing the stale member %x: %s", j.s.Name, next.ID, next.Reason)
-	err := removeThrough(ctx, j.clients, j.s, v, next.ID)
+	err := removeMember(ctx, j.clients, j.s, v, next.ID)
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		j.removed = j.outageBegun

@@ -46,7 +46,7 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 	}
 	running := machine.CommandIn(c.f.Definition()).Flags // not those that it is about to get
 	const why = "members have changed since the last one"
-	if err := appendEntries(ctx, c.clients, c.s.Name, entry.Address(), running, why); err != nil {
+	if err := appendEntries(ctx, c.clients, c.s.Name, entry.Address(), snapshotCount(running), why); err != nil {
 		return refusedBy(err, "etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
 			problem.Nothing, "apply again")
 	}
@@ -76,12 +76,13 @@ func (c *updating) leaveOldLog(ctx context.Context, from string) {
 	}) {
 		return
 	}
-	leaveOldLogAt(ctx, c.clients, c.s, entry.Address())
+	leaveOldLogAt(ctx, c.clients, c.s.Name, entry.Address(), snapshotCount(c.s.ExtraArgs))
 }
 
-// removeThrough removes a member through another voter. If it was the last one of a version before 3.6, nothing is
-// upgraded any more, so this is where the others leave the log of that version: see leaveOldLog.
-func removeThrough(ctx context.Context, clients *client.Clients, s Spec, v membership.View, id uint64) error {
+// removeMember removes a member through another voter. If it was the last one of a version before 3.6, nothing is
+// upgraded any more, so this is where the others leave the log of that version: see leaveOldLog. Their flags are not
+// known here, only those that members usually have in common.
+func removeMember(ctx context.Context, clients *client.Clients, s Spec, v membership.View, id uint64) error {
 	last := v.EndsUpgrade(id, replayMinor, clients.ClusterVersion(ctx, v, id))
 	through := ""
 	err := clients.ViaVoter(ctx, v, id, func(address string) error {
@@ -89,24 +90,24 @@ func removeThrough(ctx context.Context, clients *client.Clients, s Spec, v membe
 		return clients.Remove(ctx, address, id)
 	})
 	if err == nil && last {
-		leaveOldLogAt(ctx, clients, s, through)
+		leaveOldLogAt(ctx, clients, s.Name, through, max(snapshotCount(s.ExtraArgs), defaultSnapshotCount))
 	}
 	return err
 }
 
 // leaveOldLogAt appends the entries for it through the member at an address.
-func leaveOldLogAt(ctx context.Context, clients *client.Clients, s Spec, address string) {
+func leaveOldLogAt(ctx context.Context, clients *client.Clients, name, address string, count int) {
 	const why = "all of it is of etcd 3.6 from now on"
-	if err := appendEntries(ctx, clients, s.Name, address, s.ExtraArgs, why); err != nil {
-		problem.Progress(ctx, "etcd %s: no snapshot of the log after the upgrade: %v", s.Name, err)
+	if err := appendEntries(ctx, clients, name, address, count, why); err != nil {
+		problem.Progress(ctx, "etcd %s: no snapshot of the log after the upgrade: %v", name, err)
 	}
 }
 
-// appendEntries appends as many entries to the log as members with these flags need to write a snapshot of it.
+// appendEntries appends more than count entries to the log, after which members with this snapshotCount have written a
+// snapshot of it.
 func appendEntries(
-	ctx context.Context, clients *client.Clients, name, address string, flags map[string]string, why string,
+	ctx context.Context, clients *client.Clients, name, address string, count int, why string,
 ) error {
-	count := snapshotCount(flags)
 	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: %s", name,
 		count, why)
 	limit := entriesTimeout * time.Duration(1+count/defaultSnapshotCount)
