@@ -184,11 +184,11 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 	return staleObjectsProblem(s, left, joins, goesBack(s, f))
 }
 
-// goesBack reports whether the replica goes back to the encryption stage of s. A new replica has no stage yet, but a
-// bundle that has come from the stage before has its encryption, and none that was withdrawn.
+// goesBack reports whether the replica goes back to the encryption stage of s. A new replica has no stage yet: it could
+// not start at the stage before if the bundle does not have the encryption of that stage.
 func goesBack(s Spec, f machine.Observed) bool {
 	if f.Record.ClusterID == "" {
-		return s.Bundle.EncryptionRotation.Other == nil || len(s.Bundle.WithdrawnKeys) > 0
+		return s.Bundle.EncryptionRotation.Other == nil
 	}
 	return f.Record.Generations[pki.EncryptionPart] > s.Bundle.Generation(pki.EncryptionPart)
 }

@@ -20,6 +20,10 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := s.Validate(); err != nil {
 		return Status{}, err
 	}
+	// Others need the machine meanwhile.
+	if err := r.paused.wait(ctx, s); err != nil {
+		return Status{}, err
+	}
 	held, err := takeMachineLease(ctx, s)
 	if err != nil {
 		return Status{}, err
