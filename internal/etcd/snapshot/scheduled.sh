@@ -38,7 +38,7 @@ ask() {
 snapshots() { (cd "${1:-$dir}" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db$' | sort || true; }
 
 # send uploads the snapshots that have not been uploaded: the newest first, because a backlog may take longer than a run,
-# then those of former etcd clusters, which may be all that is left of what a restore has replaced, the newest first, and
+# then the newest three of each former etcd cluster, which may be all that is left of what a restore has replaced, and
 # then the others, the oldest first. One that is damaged, or that fails alone, may not keep the others here. A server or
 # commands that fail twice in a row are not tried for each of them. The uploads end before the run has to.
 send() {
@@ -48,7 +48,7 @@ send() {
   {
     send_each "$dir" $newest || return 0
     for former in "$dir"-*; do
-      [ ! -e "$former/.upload" ] || send_each "$former" $(snapshots "$former" | sort -r) || return 0
+      [ ! -e "$former/.upload" ] || send_each "$former" $(snapshots "$former" | tail -n 3 | sort -r) || return 0
     done
     send_each "$dir" $(snapshots | grep -vxF "$newest") || return 0
   }

@@ -468,7 +468,8 @@ func TestFormerCluster(t *testing.T) {
 
 	// Those of an earlier etcd cluster that were not uploaded still are, the newest one first, right after the newest of
 	// all. Those of an earlier cluster of the machine never are.
-	const third, fourth, fifth = "20260103T000000Z-cp1.db", "20260104T000000Z-cp1.db", "20260105T000000Z-cp1.db"
+	const oldest, third = "20260102T120000Z-cp1.db", "20260103T000000Z-cp1.db"
+	const fourth, fifth = "20260104T000000Z-cp1.db", "20260105T000000Z-cp1.db"
 	const sixth, last = "20260106T000000Z-cp1.db", "20260107T000000Z-cp1.db"
 	upload := func(takes string) string {
 		t.Helper()
@@ -481,6 +482,7 @@ func TestFormerCluster(t *testing.T) {
 		_ = os.Remove(dir + "/calls")
 		return strings.ReplaceAll(strings.Join(strings.Fields(string(calls)), " "), dir, "DIR")
 	}
+	write(dir+"/"+oldest, "") // the bucket would not keep it
 	write(dir+"/"+third, "")
 	write(dir+"/"+third+".sent", "")
 	write(dir+"/"+fourth, "")
