@@ -347,8 +347,8 @@ func checkEtcdAccepts(ctx context.Context, s Spec, f machine.Observed) error {
 }
 
 // refusesReplica returns why an API server must not get a certificate, by the answers of the etcd members to it, or "".
-// A member that does not answer is no reason while another one accepts it: an API server uses any of them, and a machine
-// that is down must not stop a rotation. A new API server has nothing to lose.
+// A member that does not answer is no reason while another one accepts it: an API server uses any of them, and a
+// machine that is down must not stop a rotation. A new API server has nothing to lose.
 func refusesReplica(answers map[string]error, joins bool) string {
 	var refused, silent []string
 	for _, member := range slices.Sorted(maps.Keys(answers)) {

@@ -186,7 +186,7 @@ func (m unstarted) Change(ctx context.Context, c host.Change, a machine.Action) 
 // the restored data, and cp1 serves again.
 func newFormerFleet(t *testing.T) *lostFleet {
 	t.Helper()
-	f := newGivenUpFleet(t)
+	f := newAbandonedFleet(t)
 	if err := f.restoreOn("cp2", func() error { return errDied }); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
@@ -204,8 +204,8 @@ func (f *lostFleet) restoreOn(name string, placed func() error) error {
 	return err
 }
 
-// newGivenUpFleet returns a cluster of cp1, whose machine does not answer, and a snapshot for a restore on cp2.
-func newGivenUpFleet(t *testing.T) *lostFleet {
+// newAbandonedFleet returns a cluster of cp1, whose machine does not answer, and a snapshot for a restore on cp2.
+func newAbandonedFleet(t *testing.T) *lostFleet {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(components(), "etcd-v"+newRelease, "etcdutl")); err != nil {
 		testrun.Missing(t, "etcd ", newRelease, " is not built: ", err)
@@ -318,11 +318,11 @@ func TestFormerClusterElects(t *testing.T) {
 	}
 }
 
-// TestFormerClusterReturnsInTheRun: what a restore gives up comes back while the restored data is put in place. The data
-// is not started.
+// TestFormerClusterReturnsInTheRun: what a restore gives up comes back while the restored data is put in place. The
+// data is not started.
 func TestFormerClusterReturnsInTheRun(t *testing.T) {
 	t.Parallel()
-	f := newGivenUpFleet(t)
+	f := newAbandonedFleet(t)
 	err := f.restoreOn("cp2", func() error {
 		f.comeBack("cp1")
 		return nil

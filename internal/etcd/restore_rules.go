@@ -187,7 +187,7 @@ func decideContinue(in restoreInput, seed machine.Observed) restoreDecision {
 	case in.Serves != "" && in.Served != 0 && in.Served == membership.ParseID(seed.Record.EtcdCluster):
 		return proceed
 	case in.Serves != "":
-		return refuseBesideFormer(in, seed, "another etcd cluster serves: "+in.Serves)
+		return refuseStart(in, seed, "another etcd cluster serves: "+in.Serves)
 	case in.Unasked != "":
 		return refuseUnasked(in)
 	case len(former) == 0:
@@ -196,13 +196,13 @@ func decideContinue(in restoreInput, seed machine.Observed) restoreDecision {
 		return restoreDecision{Case: restoreAwait}
 	}
 	if reason := runningQuorum(former, in.Lists); reason != "" {
-		return refuseBesideFormer(in, seed, "another etcd cluster may serve: "+reason)
+		return refuseStart(in, seed, "another etcd cluster may serve: "+reason)
 	}
 	return proceed
 }
 
-// refuseBesideFormer refuses to start the restored data on seed beside another cluster.
-func refuseBesideFormer(in restoreInput, seed machine.Observed, reason string) restoreDecision {
+// refuseStart refuses to start the restored data on seed beside another cluster.
+func refuseStart(in restoreInput, seed machine.Observed, reason string) restoreDecision {
 	return restoreDecision{
 		Reason: "the restore " + in.ID + " has put its data in place on " + seed.Label() + " and is not complete, and " +
 			reason,

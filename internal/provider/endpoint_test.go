@@ -434,8 +434,8 @@ func TestEndpointAttribute(t *testing.T) {
 	}
 }
 
-// TestUnknownKind: an attribute that is unknown may become null. One that is known decides, and no replacement is planned
-// for one that is not.
+// TestUnknownKind: an attribute that is unknown may become null. One that is known decides, and no replacement is
+// planned for one that is not.
 func TestUnknownKind(t *testing.T) {
 	known, unknown := types.ObjectValueMust(nil, nil), types.ObjectUnknown(nil)
 	for name, c := range map[string]struct {
