@@ -51,6 +51,7 @@ func TestLookup(t *testing.T) {
 		"unknown":        {"return 2", "[]"},
 		"link-local":     {"printf '%s\\n' 'fe80::53%eth0 STREAM' '10.0.0.53 STREAM'", "[10.0.0.53]"},
 		"something else": {"echo 'localhost;reboot STREAM'", "an address"},
+		"a million":      {"seq -f '10.0.%g.1 STREAM' 0 255; seq 1000000", "more than 100 addresses"},
 	} {
 		script := "name=ns.example.net\ngetent() { [ \"$*\" = 'ahosts ns.example.net' ] && " + c.getent + "; }\n" +
 			string(resolveScript)

@@ -63,6 +63,9 @@ func (s *Set) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return addresses, nil
 }
 
+// mostAddresses is how many addresses a name may have. A machine could answer with millions.
+const mostAddresses = 100
+
 // addressesIn parses the output of resolve.sh. An address that is valid on one link only is left out.
 func addressesIn(output string) ([]netip.Addr, error) {
 	var all []netip.Addr
@@ -72,9 +75,13 @@ func addressesIn(output string) ([]netip.Addr, error) {
 		if err != nil {
 			return nil, errors.New("the machine's answer is not an address")
 		}
-		if address = address.Unmap(); address.Zone() == "" && !slices.Contains(all, address) {
-			all = append(all, address)
+		if address = address.Unmap(); address.Zone() != "" || slices.Contains(all, address) {
+			continue
 		}
+		if len(all) == mostAddresses {
+			return nil, fmt.Errorf("the machine's answer has more than %d addresses", mostAddresses)
+		}
+		all = append(all, address)
 	}
 	return all, nil
 }
