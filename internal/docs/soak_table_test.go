@@ -40,13 +40,14 @@ func changeTable(run jsonfile.Run[soak.Result]) (string, error) {
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) + criteriaList(rows[soaked[0].row].Criteria))
 	b.WriteString("| change | requests | failed | excused | repeated | refused | writes into etcd | openings of watches " +
-		"| longest gap | no gap over 0.5 s | acknowledged writes lost | verdict |\n" + strings.Repeat("|---", 12) + "|\n")
+		"| longest gap | processors in the run and in that gap | no gap over 0.5 s | acknowledged writes lost | verdict |\n" +
+		strings.Repeat("|---", 13) + "|\n")
 	for _, s := range soaked {
 		requests, measured := rows[s.row]
 		if measured && !slices.Equal(requests.Criteria, rows[soaked[0].row].Criteria) {
 			return "", fmt.Errorf("%q has other criteria than %q", s.row, soaked[0].row)
 		}
-		cells := slices.Repeat([]string{notMeasured}, 11)
+		cells := slices.Repeat([]string{notMeasured}, 12)
 		if measured {
 			if err := changeCells(cells, rows, s.row); err != nil {
 				return "", err
@@ -82,11 +83,12 @@ func changeCells(cells []string, rows map[string]soak.Result, row string) error 
 		seen := requests.Observed[0]
 		copy(cells, countCells(seen.Requests()))
 		cells[5], cells[6] = operationCell(seen.EtcdWrites), operationCell(&seen.WatchOpenings)
+		cells[8] = pressureCell(seen.Pressure)
 	}
-	cells[7], cells[8] = fmt.Sprintf("%.2f s", ms.Seconds()), fmt.Sprintf("%d of %d", gaps.Passed, gaps.Tried)
-	cells[9], cells[10] = fmt.Sprintf("%s of %s", writes[2], writes[1]), verdictCell(requests.Verdict)
+	cells[7], cells[9] = fmt.Sprintf("%.2f s", ms.Seconds()), fmt.Sprintf("%d of %d", gaps.Passed, gaps.Tried)
+	cells[10], cells[11] = fmt.Sprintf("%s of %s", writes[2], writes[1]), verdictCell(requests.Verdict)
 	if writes[3] == "false" {
-		cells[9] += ", **members of etcd do not agree**"
+		cells[10] += ", **members of etcd do not agree**"
 	}
 	return nil
 }
@@ -106,6 +108,14 @@ func operationCell(r *load.Requests) string {
 		return notMeasured
 	}
 	return r.String()
+}
+
+// pressureCell returns for how much of a run, and of its longest gap, a processor was waited for.
+func pressureCell(p *load.Pressure) string {
+	if p == nil {
+		return notMeasured
+	}
+	return fmt.Sprintf("%.0f%%, %.0f%%", 100*p.Run, 100*p.Gap)
 }
 
 // verdictCell emphasizes criteria that are not met.

@@ -22,7 +22,7 @@ func measuredRun() (measured, older jsonfile.Run[soak.Result]) {
 		Clients: []load.ClientSummary{
 			{Name: "kept", All: of(3), Reads: of(0), Writes: of(3)}, {Name: "fresh", All: of(0), Reads: of(0), Writes: of(0)},
 		},
-		EtcdWrites: &writes, WatchOpenings: of(6),
+		EtcdWrites: &writes, WatchOpenings: of(6), Pressure: &load.Pressure{Run: 0.41, Gap: 0.97},
 	}
 	measured.Commit, measured.Date = "0123abc-dirty", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, s := range soaked {
@@ -65,11 +65,11 @@ func TestTables(t *testing.T) {
 		{"changes", changeTable, measured, []string{
 			"records: 0123abc-dirty. Date: 2026-01-02.\n", "Criteria:\n\n- no request fails\n\n",
 			"| nothing changes | 200 | 3 | 2 | 8 | 4 | 5 of 100 failed (1 excused, 2 refused), 4 repeated | 6 of 100 failed " +
-				"(1 excused, 2 refused), 4 repeated | 1.00 s | 5 of 6 | 0 of 30 | **not met** |\n",
+				"(1 excused, 2 refused), 4 repeated | 1.00 s | 41%, 97% | 5 of 6 | 0 of 30 | **not met** |\n",
 		}},
 		{"changes of an older run", changeTable, older, []string{
 			"records: not measured. Date: not measured.\n", "Criteria that the file records: not measured.\n",
-			"| nothing changes | 200 | 3 " + unknown + "| 1.00 s | 5 of 6 | 0 of 30 | not measured |\n",
+			"| nothing changes | 200 | 3 " + unknown + "| 1.00 s | not measured | 5 of 6 | 0 of 30 | not measured |\n",
 		}},
 		{"dead machine", outageTable, measured, []string{
 			"0123abc-dirty", "- it answers\n", "Verdict: met.\n", "| fresh | 200 | 0 | 2 | 8 | 4 | 1.00 s | 1.00 s |\n",

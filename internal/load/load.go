@@ -66,6 +66,7 @@ type Load struct {
 	clients  []*client
 	watches  []*watch
 	etcd     *etcdWriter // nil without direct writer
+	pressure pressureLog
 	halt     context.CancelFunc
 	cut      context.CancelFunc
 	sending  sync.WaitGroup
@@ -167,6 +168,7 @@ func (l *Load) work(ctx context.Context, revision string) {
 	if l.etcd != nil {
 		l.sending.Go(func() { l.etcd.work(sending) })
 	}
+	l.sending.Go(func() { l.pressure.work(sending, l.begun) })
 }
 
 func (l *Load) waitForFirst(ctx context.Context) error {

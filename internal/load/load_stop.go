@@ -79,6 +79,7 @@ func (l *Load) report(stopped time.Duration) Report {
 		direct := l.etcd.ledger.report("etcd", &l.etcd.client.dials, stopped)
 		report.Etcd = &direct
 	}
+	report.Pressure = l.pressure.pressure(report.LongestGap())
 	return report
 }
 

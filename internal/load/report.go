@@ -14,6 +14,8 @@ type Report struct {
 	Watches []Watch
 	Etcd    *Client // the direct writer; nil without one
 	Hashes  *Hashes // nil without direct access to etcd
+	// Pressure is that of the processors of this computer; nil if its kernel does not know.
+	Pressure *Pressure
 }
 
 // Client is one of the clients.

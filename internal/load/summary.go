@@ -15,6 +15,8 @@ type Summary struct {
 	Acknowledged  int             `json:"acknowledged"` // writes
 	Lost          int             `json:"lost"`         // of the acknowledged writes
 	MembersAgree  bool            `json:"members_agree"`
+	// Pressure is that of the processors that clients and machines share; nil where it was not measured.
+	Pressure *Pressure `json:"pressure,omitempty"`
 }
 
 // ClientSummary contains the figures of one client of the API.
@@ -29,7 +31,7 @@ type ClientSummary struct {
 func (r Report) Summary() Summary {
 	s := Summary{
 		Late: r.Late, WatchOpenings: r.Openings(), Acknowledged: r.Acknowledged(),
-		Lost: len(r.Lost()), MembersAgree: r.HashesAgree(),
+		Lost: len(r.Lost()), MembersAgree: r.HashesAgree(), Pressure: r.Pressure,
 	}
 	for _, c := range r.Clients {
 		s.Clients = append(s.Clients, ClientSummary{Name: c.Name, All: c.All, Reads: c.Reads, Writes: c.Writes})

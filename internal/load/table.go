@@ -33,6 +33,9 @@ func (r Report) String() string {
 	for _, v := range r.Watches {
 		writeErrors(&b, "watch "+v.Name, v.Errors)
 	}
+	if r.Pressure != nil {
+		fmt.Fprintln(&b, r.Pressure)
+	}
 	if r.Hashes != nil {
 		fmt.Fprintln(&b, r.Hashes)
 	}
