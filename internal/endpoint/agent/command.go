@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"context"
 	_ "embed"
 	"maps"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -41,6 +43,14 @@ func (k Kind[R]) drain(r endpoint.Registration, replica string) host.Command {
 
 func (k Kind[R]) clean(r endpoint.Registration, replica string) host.Command {
 	return k.command("# remove the endpoint\n", k.Scripts.Clean, r, replica)
+}
+
+// Run runs a script of the kind for a replica on its machine, unless that has another endpoint or another replica by
+// now. title is a comment: the first line of the command, which messages contain.
+func (r *Registrar[R]) Run(ctx context.Context, t targets.Target, title, script host.Script) error {
+	command := r.Kind.command(title, host.Command{Script: script}, r.Registration, t.Name)
+	_, err := endpoint.RunOwned(ctx, r.Machine(t.Address), command)
+	return err
 }
 
 // claim returns the command that records whose replica the machine has, also if it had another one of the endpoint.

@@ -134,8 +134,9 @@ wait_for() {
 no_pods() { [ -z "$(pods)" ]; }
 
 # inherit MANIFEST: ends the kube-vip of a static pod, which elects by the same Lease. As the holder it would drop the
-# address when the kubelet terminates it. So it is stopped first, and killed when another machine may get the address. The
-# kubelet does not start a container again that it terminates.
+# address when the kubelet terminates it. So it is stopped first, and killed when another machine may get the address.
+# The kubelet does not start a container again that it terminates. The manifest is kept as pending until clients reach
+# the machine by the endpoint's own kube-vip (complete.sh). Without a manifest, a takeover that was cut off goes on.
 inherit() {
   child=$(pods | head -n 1)
   stopped=no
@@ -144,13 +145,15 @@ inherit() {
     trap 'kill -CONT "$child" 2>/dev/null; rm -rf "$run"' EXIT
     kill -STOP "$child"
   fi
-  mkdir -p "$config/inherited"
-  cp -p "$1" "$config/inherited/.new"
-  sync "$config/inherited/.new"
-  mv "$config/inherited/.new" "$config/inherited/${1##*/}"
-  sync "$config/inherited" "$config"
-  rm "$1"
-  sync "${1%/*}"
+  if [ -e "$1" ]; then
+    mkdir -p "$config/inherited"
+    cp -p "$1" "$config/inherited/.new"
+    sync "$config/inherited/.new"
+    mv "$config/inherited/.new" "$config/inherited/${1##*/}.pending"
+    sync "$config/inherited" "$config"
+    rm "$1"
+    sync "${1%/*}"
+  fi
   if [ $stopped = yes ]; then
     if ! wait_for 60 terminated; then
       echo "the kubelet does not terminate kube-vip, although $1 is gone" >&2

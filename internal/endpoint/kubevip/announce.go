@@ -120,10 +120,13 @@ func busy(m machine) error {
 	return fmt.Errorf("%w: %s on port %d", errBusyPort, listener.Process, metricsPort)
 }
 
-func waitUntilAnnounced(ctx context.Context, r *registrar, t targets.Target) error {
-	return r.WaitUntilAnnounced(ctx, t, func(m machine) []string {
+// waitUntilAnnounced returns when the machine announces the address. m is what was observed then.
+func waitUntilAnnounced(ctx context.Context, r *registrar, t targets.Target) (m machine, err error) {
+	err = r.WaitUntilAnnounced(ctx, t, func(now machine) []string {
+		m = now
 		return silentPeers(m, bgp.At(r.Registration, t.Name))
 	})
+	return m, err
 }
 
 // checkWithdrawn returns why a machine whose agent has ended kube-vip still announces the address, or nil. The agent

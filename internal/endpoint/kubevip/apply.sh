@@ -2,14 +2,25 @@
 # something of it, its certificate or peers, or the program has changed, and if the machine has lost the address that it
 # announces. For everything else that has changed, such as the link of a unit that was disabled, nobody has waited for
 # the turn of the machine. Go sets unit, agent, run, credential, credential_name, announces (yes or no: with ARP, one
-# machine has the address), length, and manifests, the paths of static pods from which the address is taken over.
+# machine has the address), length, and manifests, the paths of static pods from which the address may be taken over.
 lock
 if [ "$(whose)" != ours ]; then
   echo "the machine has another endpoint by now, or lost its record: $config/endpoint.json" >&2
   exit 1
 fi
+
+# takes MANIFEST: whether the kube-vip of a static pod is to be ended, or an earlier takeover has not ended it.
+takes() {
+  [ "$announces" = no ] || return 1
+  if [ -e "$1" ]; then
+    grep -qwF -- "$vip" "$1"
+  else
+    [ -e "$config/inherited/${1##*/}.pending" ] && [ -n "$(pods)" ]
+  fi
+}
+
 for manifest in $manifests; do
-  if [ -e "$manifest" ] && grep -qwF -- "$vip" "$manifest"; then
+  if takes "$manifest"; then
     sh "$agent" inherit "$manifest" "$credential" # the unit must not run beside it
   fi
 done

@@ -32,17 +32,20 @@ func handOver(ctx context.Context, r *registrar, t targets.Target, others bool) 
 	})
 }
 
-// waitUntilHeld returns when the machine is a candidate, and reaches the address.
-func waitUntilHeld(ctx context.Context, r *registrar, t targets.Target) error {
-	return targets.WaitUntil(ctx, r.KubeVIP.LeaseDuration+electionTimeout, func(ctx context.Context) error {
+// waitUntilHeld returns when the machine is a candidate, and reaches the address. m is what was observed then.
+func waitUntilHeld(ctx context.Context, r *registrar, t targets.Target) (m machine, err error) {
+	err = targets.WaitUntil(ctx, r.KubeVIP.LeaseDuration+electionTimeout, func(ctx context.Context) error {
 		seen := r.ObserveMachines(ctx)
-		if m := seen[t.Name]; m.Err != nil {
+		m = seen[t.Name]
+		if m.Err != nil {
 			return m.Err
-		} else if why := outOfRotation(r.Registration, m); why != nil {
+		}
+		if why := outOfRotation(r.Registration, m); why != nil {
 			return why
 		}
 		return held(ctx, r, t, seen)
 	})
+	return m, err
 }
 
 // held returns why the address is not held by one machine that t reaches, or nil.

@@ -23,6 +23,8 @@ var (
 	drainScript host.Script
 	//go:embed clean.sh
 	cleanScript host.Script
+	//go:embed complete.sh
+	completeScript host.Script
 )
 
 type (
@@ -92,13 +94,13 @@ func complete(r endpoint.Registration) endpoint.Registration {
 // variables are those of the scripts.
 func variables(r endpoint.Registration) map[string]string {
 	file, name := credential(r)
-	manifests, announced := strings.Join(podManifests, " "), "no"
+	announced := "no"
 	if announces(r) {
-		manifests, announced = "", "yes"
+		announced = "yes"
 	}
 	return map[string]string{
 		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": runDir,
-		"credential": file, "credential_name": name, "manifests": manifests, "announces": announced,
+		"credential": file, "credential_name": name, "manifests": strings.Join(podManifests, " "), "announces": announced,
 	}
 }
 
@@ -110,12 +112,17 @@ func credential(r endpoint.Registration) (file, name string) {
 	return credentialPath, "kubeconfig"
 }
 
-// enter returns when clients may reach the machine.
+// enter returns when clients may reach the machine. Then a takeover from a static pod is complete.
 func enter(ctx context.Context, r *registrar, t targets.Target) error {
+	wait := waitUntilHeld
 	if announces(r.Registration) {
-		return waitUntilAnnounced(ctx, r, t)
+		wait = waitUntilAnnounced
 	}
-	return waitUntilHeld(ctx, r, t)
+	m, err := wait(ctx, r, t)
+	if err != nil || pendingTakeover(m) == "" {
+		return err
+	}
+	return r.Run(ctx, t, "# complete the takeover\n", completeScript)
 }
 
 // leave returns when no client is sent to the machine.

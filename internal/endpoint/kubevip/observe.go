@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -20,7 +21,8 @@ var stateScript host.Script
 func query(r endpoint.Registration, own netip.Addr) host.Query {
 	file, name := credential(r)
 	q := host.Query{
-		Files: []string{agentPath}, Contents: podManifests, Commands: commands(r), Script: podsFunction + stateScript,
+		Files: []string{agentPath}, Contents: slices.Concat(podManifests, pendingManifests), Commands: commands(r),
+		Script: podsFunction + stateScript,
 		Vars: map[string]string{
 			"own": own.String(), "vip": r.Address, "length": length(r.Address), "config": configDir, "run": runDir,
 			"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256, "unit": unitName, "credential": file,
@@ -91,6 +93,9 @@ func differs(r endpoint.Registration, m machine) []string {
 	}
 	if m.Report.Foreign {
 		differences = append(differences, "kube-vip also runs as a static pod, for the same address")
+	}
+	if at := pendingTakeover(m); at != "" {
+		differences = append(differences, "the takeover of the address from a static pod is not complete: "+at)
 	}
 	if m.Report.Replaced {
 		differences = append(differences, "kube-vip runs an earlier program than "+r.KubeVIP.Program)

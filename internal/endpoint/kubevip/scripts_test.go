@@ -340,24 +340,26 @@ func TestApplyRestarts(t *testing.T) {
 }
 
 // TestCleanKeepsAnAddressOfOthers: the address goes with the endpoint that has given it. A registration that has failed
-// before has given none: a static pod of kube-vip, or somebody else, keeps the address. A pod that a failed takeover
-// has left running gets its manifest back, and one that was taken over does not.
+// before has given none: a static pod of kube-vip, or somebody else, keeps the address. A pod whose takeover is not
+// complete gets its manifest back, and one that was taken over does not.
 func TestCleanKeepsAnAddressOfOthers(t *testing.T) {
 	r := testSpec().Registration()
 	const manifest = "manifests/kube-vip.yaml"
 	for name, c := range map[string]struct {
-		recorded, unit, pod, inherited bool
-		held, returned                 bool
+		recorded, unit, pod bool
+		inherited           string
+		held, returned      bool
 	}{
 		"it was only attempted":           {pod: true, held: true},
 		"somebody else gives the address": {held: true},
 		"claimed, and the pod runs":       {recorded: true, unit: true, pod: true, held: true},
 		"its takeover has failed": {
-			recorded: true, unit: true, pod: true, inherited: true, held: true, returned: true,
+			recorded: true, unit: true, pod: true, inherited: "kube-vip.yaml.pending", held: true, returned: true,
 		},
-		"it was taken over":  {recorded: true, unit: true, inherited: true},
-		"its record is lost": {unit: true},
-		"its unit is lost":   {recorded: true},
+		"its takeover has failed later": {recorded: true, unit: true, inherited: "kube-vip.yaml.pending", returned: true},
+		"it was taken over":             {recorded: true, unit: true, inherited: "kube-vip.yaml"},
+		"its record is lost":            {unit: true},
+		"its unit is lost":              {recorded: true},
 	} {
 		dir, shell := withStandIns(t)
 		config := filepath.Join(dir, "config")
@@ -368,8 +370,8 @@ func TestCleanKeepsAnAddressOfOthers(t *testing.T) {
 		if c.unit {
 			files["unit"] = ""
 		}
-		if c.inherited {
-			files["config/inherited/kube-vip.yaml"] = "the pod"
+		if c.inherited != "" {
+			files["config/inherited/"+c.inherited] = "the pod"
 		}
 		for file, content := range files {
 			path := filepath.Join(dir, file)

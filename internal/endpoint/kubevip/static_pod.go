@@ -25,6 +25,11 @@ var podsFunction host.Script
 // podManifests is where the kubelet finds the static pod of kube-vip: by kube-vip's guide, and by Kubespray.
 var podManifests = []string{"/etc/kubernetes/manifests/kube-vip.yaml", "/etc/kubernetes/manifests/kube-vip.yml"}
 
+// pendingManifests is where a manifest is kept while its takeover is not complete (agent.sh).
+var pendingManifests = []string{
+	configDir + "/inherited/kube-vip.yaml.pending", configDir + "/inherited/kube-vip.yml.pending",
+}
+
 // What kube-vip uses if its environment does not say otherwise. Source: cmd/kube-vip.go and pkg/kubevip of 1.2.
 const (
 	podLeaseName     = "plndr-cp-lock"
@@ -118,9 +123,9 @@ func readSettings(settings map[string]string) (staticPod, error) {
 	return p, nil
 }
 
-// podOn returns the static pod of kube-vip on a machine. there says whether it has a manifest.
-func podOn(files map[string]host.FileState) (p staticPod, there bool, err error) {
-	for _, at := range podManifests {
+// podOn returns the static pod of kube-vip with one of these manifests on a machine. there says whether it has one.
+func podOn(files map[string]host.FileState, manifests []string) (p staticPod, there bool, err error) {
+	for _, at := range manifests {
 		if text := files[at].Content; text != "" {
 			p, err = parseStaticPod(text)
 			p.Path = at
@@ -130,17 +135,36 @@ func podOn(files map[string]host.FileState) (p staticPod, there bool, err error)
 	return staticPod{}, false, nil
 }
 
+// podOf returns the static pod of kube-vip on a machine, also one that a takeover which was cut off has left running.
+func podOf(m machine) (p staticPod, there bool, err error) {
+	p, there, err = podOn(m.Facts.Files, podManifests)
+	if !there && m.Report.Foreign {
+		return podOn(m.Facts.Files, pendingManifests)
+	}
+	return p, there, err
+}
+
+// pendingTakeover returns the path of a manifest whose takeover is not complete, or "".
+func pendingTakeover(m machine) string {
+	for _, at := range pendingManifests {
+		if _, there := m.Facts.Files[at]; there {
+			return at
+		}
+	}
+	return ""
+}
+
 // isCandidate reports whether the kube-vip of a static pod can become the holder of the endpoint's address, by the
 // endpoint's Lease.
 func isCandidate(r endpoint.Registration, m machine) bool {
-	pod, there, err := podOn(m.Facts.Files)
+	pod, there, err := podOf(m)
 	return there && err == nil && m.Report.Foreign && !announces(r) &&
 		pod.Address == r.Address && pod.Lease == leaseName(r)
 }
 
 // notInheritable returns why the endpoint cannot take the address over from a kube-vip that somebody else runs, or nil.
 func notInheritable(r endpoint.Registration, m machine) error {
-	pod, there, err := podOn(m.Facts.Files)
+	pod, there, err := podOf(m)
 	switch {
 	case there && err != nil && m.Report.Foreign:
 		return fmt.Errorf("%w: %s: %w", errOtherKubeVIP, pod.Path, err)
@@ -167,7 +191,7 @@ func Import(ctx context.Context, h *host.Host) (s Spec, there bool, err error) {
 }
 
 func importedFrom(facts host.Facts, address string) (s Spec, there bool, err error) {
-	p, there, err := podOn(facts.Files)
+	p, there, err := podOn(facts.Files, podManifests)
 	if !there {
 		return Spec{}, false, nil
 	}

@@ -1,0 +1,189 @@
+package kubevip
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// takeover is a machine with the manifest of a static pod, on which scripts run with stand-ins.
+type takeover struct {
+	t        *testing.T
+	dir      string
+	manifest string
+}
+
+// newTakeover returns a machine whose kube-vip ends when its manifest is gone, unless the file lasts is there.
+func newTakeover(t *testing.T) takeover {
+	t.Helper()
+	dir, _ := withStandIns(t)
+	m := takeover{t, dir, filepath.Join(dir, "manifests/kube-vip.yaml")}
+	r := testSpec().Registration()
+	agent := renderAgent(r, "cp1", netip.MustParseAddr("10.0.0.11"), "eth0")
+	agent = m.here().Replace(strings.Replace(agent, string(podsFunction), m.pods(), 1))
+	for file, content := range map[string]string{
+		"manifests/kube-vip.yaml": "address " + r.Address, "config/endpoint.json": r.Record("cp1"), "agent": agent,
+		"credential": "", "etc/systemd": "", "opt/x": "", "sleep": "#!/bin/sh\n",
+	} {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func (m takeover) at(name string) string { return filepath.Join(m.dir, name) }
+
+func (m takeover) there(name string) bool { _, err := os.Stat(m.at(name)); return err == nil }
+
+// here replaces the paths of a machine.
+func (m takeover) here() *strings.Replacer {
+	return strings.NewReplacer(configDir, m.at("config"), "/etc", m.at("etc"), "/opt", m.at("opt"), "/run", m.at("run"))
+}
+
+// pods is a stand-in for the function of that name.
+func (m takeover) pods() string {
+	return "pods() { if [ -e " + m.manifest + " ] || [ -e " + m.at("lasts") + " ]; then echo 4711; fi; }\n"
+}
+
+// run runs a script of the endpoint, and reports whether it succeeds.
+func (m takeover) run(script host.Script) bool {
+	m.t.Helper()
+	r := testSpec().Registration()
+	vars := variables(r)
+	vars["cluster"], vars["vip"], vars["replica"] = r.ClusterID, r.Address, "cp1"
+	vars["config"], vars["manifests"], vars["agent"] = m.at("config"), m.manifest, m.at("agent")
+	vars["run"], vars["credential"] = m.at("run"), m.at("credential")
+	if err := os.MkdirAll(m.at("run"), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	shell := exec.CommandContext(m.t.Context(), "/bin/sh", "-euc", string(host.Assignments(vars)+host.FlushFunction())+
+		m.pods()+string(endpoint.OwnerFunctions())+m.here().Replace(string(script)))
+	shell.Env = []string{
+		"PATH=" + m.dir + ":" + os.Getenv("PATH"), "CHANGED=", "address_file=" + m.at("held"), "calls=" + m.at("calls"),
+	}
+	out, err := shell.CombinedOutput()
+	m.t.Logf("%v\n%s", err, out)
+	return err == nil
+}
+
+// TestTakeoverIsRepeated: the manifest of a static pod is on the machine until the takeover is complete. A takeover
+// that was cut off goes on, and does not start the endpoint's own kube-vip while the pod runs. The manifest is given
+// back if the endpoint is removed instead.
+func TestTakeoverIsRepeated(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps    []string
+		returned bool
+	}{
+		"never begun":                         {nil, true},
+		"the pod does not end":                {[]string{"lasts", "refused"}, true},
+		"repeated, and the pod does not end":  {[]string{"lasts", "refused", "refused"}, true},
+		"repeated, and the pod ends":          {[]string{"lasts", "refused", "ends", "applied"}, true},
+		"the pod has ended":                   {[]string{"applied"}, true},
+		"repeated after the pod has ended":    {[]string{"applied", "applied"}, true},
+		"complete":                            {[]string{"applied", "completed"}, false},
+		"repeated and complete":               {[]string{"lasts", "refused", "ends", "applied", "completed"}, false},
+		"complete, and another pod was added": {[]string{"applied", "completed", "added", "applied"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newTakeover(t)
+			for _, step := range c.steps {
+				m.step(step)
+			}
+			if begun := len(c.steps) > 0; begun && m.there("manifests/kube-vip.yaml") {
+				t.Error("the kubelet still has the manifest")
+			}
+			if !m.run(cleanScript) {
+				t.Fatal("the endpoint is not removed")
+			}
+			text, _ := os.ReadFile(m.manifest)
+			if returned := strings.HasPrefix(string(text), "address "); returned != c.returned || m.there("config") {
+				t.Errorf("the manifest is %q, and the directory is there: %v", text, m.there("config"))
+			}
+		})
+	}
+}
+
+// step does one step of a takeover, and verifies its result.
+func (m takeover) step(what string) {
+	m.t.Helper()
+	calls := func() int { text, _ := os.ReadFile(m.at("calls")); return strings.Count(string(text), unitName) }
+	before := calls()
+	switch what {
+	case "lasts":
+		if err := os.WriteFile(m.at("lasts"), nil, 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	case "ends":
+		if err := os.Remove(m.at("lasts")); err != nil {
+			m.t.Fatal(err)
+		}
+	case "added":
+		if err := os.WriteFile(m.manifest, []byte("address "+testSpec().Address), 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	case "refused":
+		if m.run(applyScript) || calls() != before {
+			m.t.Error("the unit starts while the pod runs")
+		}
+	case "applied":
+		if !m.run(applyScript) || calls() == before {
+			m.t.Error("the takeover does not go on")
+		}
+	case "completed":
+		if !m.run(completeScript) || !m.there("config/inherited/kube-vip.yaml") {
+			m.t.Error("no copy of the manifest stays")
+		}
+	}
+}
+
+// TestPendingTakeover: a static pod that still runs after a takeover was cut off serves, and is taken over by the next
+// one. One that has ended is drift until the takeover is complete.
+func TestPendingTakeover(t *testing.T) {
+	s := testSpec()
+	s.LeaseName = "plndr-cp-lock"
+	r := s.Registration()
+	for name, c := range map[string]struct {
+		foreign  bool
+		manifest string
+		serves   bool
+		err      bool
+	}{
+		"the pod runs":                {true, manifest, true, false},
+		"the pod has ended":           {false, manifest, false, false},
+		"a pod of another Lease":      {true, with("vip_leasename", "other"), false, true},
+		"an ended one of another one": {false, with("vip_leasename", "other"), false, false},
+		"something else runs":         {true, "kind: Pod", false, true},
+		"something else, and no pod":  {false, "kind: Pod", false, false},
+	} {
+		m := podMachine(r, "")
+		m.Report.Foreign = c.foreign
+		m.Facts.Files[pendingManifests[1]] = host.FileState{Content: c.manifest}
+		if got := outOfRotation(r, m) == nil; got != c.serves {
+			t.Errorf("%s: it is in rotation: %v", name, got)
+		}
+		if err := requirements(m, r); (err != nil) != c.err {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := strings.Join(differs(r, m), "\n"); !strings.Contains(got, "not complete: "+pendingManifests[1]) {
+			t.Errorf("%s: drift is %q", name, got)
+		}
+	}
+	if q := query(r, testOwn); !slices.Contains(q.Contents, pendingManifests[0]) {
+		t.Errorf("the contents of %q are read", q.Contents)
+	}
+	if got := differs(r, registered(r)); len(got) > 0 {
+		t.Errorf("without a takeover: %q", got)
+	}
+}
