@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestAbandoned: each host that could not be cleaned is given up by its own
@@ -44,7 +45,7 @@ func TestAbandoned(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := requireAbandoned(t.Context(), s, c.lost, c.abandon, othersDone)
+			err := requireAbandoned(t.Context(), s, c.lost, c.abandon, deletedOnOthers, othersDone)
 			if (err == nil) != (c.want == nil) {
 				t.Fatalf("%v", err)
 			}
@@ -60,5 +61,33 @@ func TestAbandoned(t *testing.T) {
 				t.Errorf("%v does not wrap its cause", err)
 			}
 		})
+	}
+}
+
+// TestUncleanedSummary: the summary says what the apply wanted. A Create is refused before its first change, and an
+// Update has done the rest.
+func TestUncleanedSummary(t *testing.T) {
+	s := twoHosts()
+	silent := must(host.NewPool(host.Config{Overrides: map[string]host.Override{
+		"10.0.0.13": {Address: "127.0.0.1", Port: 1}, // where nothing listens
+	}}))
+	s.Machine = func(address string) *host.Host { return silent.Host(host.Target{Address: address}) }
+	seen := map[string]balancer{"cp1": asRendered(s, "cp1"), "cp2": asRendered(s, "cp2")}
+	seen["cp1"].facts.Files[recordPath] = host.FileState{Content: recordText(threeHosts())}
+	_, created := createOn(t.Context(), s, seen)
+	leaving := threeHosts()
+	leaving.Hosts = map[string]*host.Host{"cp3": threeHosts().Hosts["cp3"]}
+	changed := unchangedHosts(t.Context(), s, leaving, seen, map[string]error{"cp3": host.ErrUnreachable})
+	for want, err := range map[string]error{
+		"Endpoint 10.0.0.100 not created":                                     created,
+		"Endpoint 10.0.0.100 changed, but not removed from every former host": changed,
+	} {
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Title() != want || !strings.Contains(p.Host, "10.0.0.13") {
+			t.Errorf("%v\nis not %q", err, want)
+		}
+	}
+	if created != nil && !problem.Untouched(created) {
+		t.Errorf("the refusal does not say that nothing was changed: %v", created)
 	}
 }

@@ -47,7 +47,7 @@ func createOn(ctx context.Context, s Spec, seen map[string]balancer) (endpoint.S
 	if err := checkCreate(ctx, s, seen, former); err != nil {
 		return endpoint.Status{}, err
 	}
-	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
+	if _, err := cleanHosts(ctx, former.Spec, former.lost, notCreated); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := claim(ctx, s, "created", seen, former.remaining()); err != nil {
@@ -67,7 +67,7 @@ func checkCreate(ctx context.Context, s Spec, seen map[string]balancer, former f
 	if err := preflight(s, seen); err != nil {
 		return err
 	}
-	if err := requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, problem.Nothing); err != nil {
+	if err := requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, notCreated, problem.Nothing); err != nil {
 		return err
 	}
 	if err := checkLeaving(s, former.Spec, seen, former.seen); err != nil {

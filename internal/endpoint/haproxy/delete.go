@@ -34,20 +34,20 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err != nil {
 		return refusedError(s, "deleted", err)
 	}
-	if err := requireAbandoned(ctx, former.Spec, former.lost, o.Abandon, problem.Nothing); err != nil {
+	if err := requireAbandoned(ctx, former.Spec, former.lost, o.Abandon, notDeleted, problem.Nothing); err != nil {
 		return err
 	}
 	if err := o.Superseded.Err(); err != nil {
 		return err
 	}
-	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
+	if _, err := cleanHosts(ctx, former.Spec, former.lost, notDeleted); err != nil {
 		return err
 	}
 	if err := o.Superseded.Err(); err != nil {
 		return err
 	}
 	lost := lostOf(seen)
-	alone, err := cleanHosts(ctx, s, lost)
+	alone, err := cleanHosts(ctx, s, lost, deletedOnOthers)
 	for _, why := range alone {
 		if o.LeftAlone != nil {
 			o.LeftAlone(why)
@@ -56,7 +56,7 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err != nil {
 		return err
 	}
-	return requireAbandoned(ctx, s, lost, o.Abandon, othersDone)
+	return requireAbandoned(ctx, s, lost, o.Abandon, deletedOnOthers, othersDone)
 }
 
 // waitForReplicas waits until no replica is in rotation. If Terraform's graph has no edge between

@@ -115,9 +115,20 @@ func stopLeavingHosts(
 	return lost, err
 }
 
+// What an apply has not done, or not on all hosts, after the address in a summary.
+const (
+	notCreated      = "not created"
+	notChanged      = "not changed"
+	notDeleted      = "not deleted"
+	changedOnOthers = "changed, but not removed from every former host"
+	deletedOnOthers = "not deleted from every host"
+)
+
 // cleanHosts removes the endpoint from all hosts except those in lost, in parallel. A host that
-// belongs to another endpoint is not changed, and is returned.
-func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []string, err error) {
+// belongs to another endpoint is not changed, and is returned. outcome is for the error.
+func cleanHosts(
+	ctx context.Context, s Spec, lost map[string]error, outcome string,
+) (alone []string, err error) {
 	var mu sync.Mutex
 	err = onHosts(names(s.Hosts), func(name string) error {
 		if lost[name] != nil {
@@ -127,9 +138,9 @@ func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []str
 		output, err := s.Hosts[name].Run(ctx, clean(s))
 		if err != nil {
 			return &problem.Problem{
-				Summary: "Endpoint not removed from a host",
+				Summary: "Endpoint " + s.Address + " " + outcome,
 				Host:    s.label(name),
-				Cause:   err.Error(),
+				Cause:   "its removal from this host has failed: " + err.Error(),
 				Next:    "apply again; completed steps are skipped",
 				Err:     err,
 			}
@@ -159,16 +170,16 @@ func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 			Err:       err,
 		}
 	}
-	return requireAbandoned(ctx, leaving, lost, s.Abandon, othersDone)
+	return requireAbandoned(ctx, leaving, lost, s.Abandon, changedOnOthers, othersDone)
 }
 
 // othersDone is for the error of a change that was made on all other hosts.
 const othersDone = "these hosts may still run HAProxy and keepalived for the address; all others are done."
 
 // requireAbandoned returns an error if there are hosts that could not be cleaned and that the
-// user has not abandoned.
+// user has not abandoned. outcome and unchanged say what the apply has done.
 func requireAbandoned(
-	ctx context.Context, s Spec, lost map[string]error, abandoned host.Abandoned, unchanged string,
+	ctx context.Context, s Spec, lost map[string]error, abandoned host.Abandoned, outcome, unchanged string,
 ) error {
 	var left, kept, addresses []string
 	var causes []error
@@ -188,7 +199,7 @@ func requireAbandoned(
 	}
 	err := errors.Join(causes...)
 	return &problem.Problem{
-		Summary:   "Endpoint " + s.Address + " not removed from every host",
+		Summary:   "Endpoint " + s.Address + " " + outcome,
 		Host:      strings.Join(kept, ", "),
 		Cause:     err.Error(),
 		Unchanged: unchanged,

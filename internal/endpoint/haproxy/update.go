@@ -52,7 +52,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err != nil {
 		return endpoint.Status{}, err
 	}
-	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
+	if _, err := cleanHosts(ctx, former.Spec, former.lost, notChanged); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := claim(ctx, s, "changed", reachable, former.remaining()); err != nil {
@@ -69,13 +69,13 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err != nil {
 		return observed, err
 	}
-	if _, err := cleanHosts(ctx, leaving, lost); err != nil {
+	if _, err := cleanHosts(ctx, leaving, lost, changedOnOthers); err != nil {
 		return observed, err
 	}
 	if err := unchangedHosts(ctx, s, leaving, seen, lost); err != nil {
 		return observed, err
 	}
-	return observed, requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, othersDone)
+	return observed, requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, changedOnOthers, othersDone)
 }
 
 // checkUpdate refuses an update before anything is changed. gone are the hosts that the endpoint will no longer have.
