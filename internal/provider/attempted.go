@@ -27,11 +27,9 @@ func attempted(
 		tried = append(tried, leaves.All()...) // of a move whose state was lost
 	}
 	known := slices.Concat(before.IDs(), after.IDs())
-	// A machine has one agent of DNS at most: it is that of the endpoint which is wanted.
-	keepsAgent := slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.Kind == endpoint.DNS })
 	return slices.DeleteFunc(tried, func(r endpoint.Registration) bool {
 		return r.ClusterID != s.Bundle.ClusterID || withoutBalancers(r) && r.Hosts[s.Name] != s.Address ||
-			slices.Contains(known, r.ID()) || keepsAgent && r.Kind == endpoint.DNS
+			slices.Contains(known, r.ID())
 	})
 }
 

@@ -73,7 +73,8 @@ func TestAttempted(t *testing.T) {
 		"names another machine":    {recorded(elsewhere), first, first, nil},
 		"names another cluster":    {recorded(other), first, first, nil},
 
-		"another name":                   {moved, name, name, nil}, // the agent is that of the wanted one
+		"another name":                   {moved, name, name, []string{"dns api.example.org"}}, // its record is left
+		"another name, tried again":      {moved, name, otherName, nil},
 		"another name, DNS given up":     {moved, name, first, []string{"dns api.example.org"}},
 		"another name, deleted":          {moved, name, endpoint.Registration{}, []string{"dns api.example.org"}},
 		"another name, deleted later":    {moved, otherName, endpoint.Registration{}, nil},

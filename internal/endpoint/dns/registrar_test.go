@@ -196,6 +196,28 @@ func TestOtherNameServers(t *testing.T) {
 	}
 }
 
+// TestRevertedNameIsLeft: the record of a name that is not wanted any more is removed, also with what a machine has
+// recorded. The machine's record names the other endpoint already, and nothing can be run on the machine.
+func TestRevertedNameIsLeft(t *testing.T) {
+	at := func(name string) targets.Replica {
+		return targets.Replica{Name: name, ClusterID: "abc", Port: 6443, Endpoints: []string{"dns api.example.org"}}
+	}
+	for want, records := range map[string][]string{
+		"10.0.0.12": {"10.0.0.11", "10.0.0.12"}, "": {"10.0.0.11"}, "10.0.0.13": {"10.0.0.13"},
+	} {
+		r, zone := withPrimary(t, map[string]targets.Replica{"10.0.0.11": at("cp1"), "10.0.0.12": at("cp2")}, records...)
+		r.recorded = true
+		for range 2 {
+			if err := r.Deregister(t.Context(), "cp1"); err != nil {
+				t.Errorf("%q: %v", want, err)
+			}
+		}
+		if got := addressList(zone.addresses); got != want {
+			t.Errorf("the records are %q, want %q", got, want)
+		}
+	}
+}
+
 // TestReplacedRecord: one update replaces the record, so that the name has an address at any time.
 func TestReplacedRecord(t *testing.T) {
 	r, zone := withPrimary(t, nil, "10.0.0.11")
