@@ -120,8 +120,8 @@ interval() {
     awk 'NR > 1 && $1 - last > longest { longest = $1 - last } { last = $1 } END { if (longest) print longest }'
 }
 
-list() { # the names of the snapshots, the oldest first
-  find "$snapshots" -maxdepth 1 -name '*.db' 2>/dev/null | sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db' | sort
+list() { # DIRECTORY: the names of the snapshots in it, the oldest first
+  find "$1" -maxdepth 1 -name '*.db' 2>/dev/null | sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db' | sort
 }
 
 snapshots() {
@@ -132,7 +132,7 @@ snapshots() {
   sample kube_etcd_snapshot_interval_seconds '' "$(interval)"
   describe kube_etcd_snapshot_saved_timestamp_seconds gauge \
     'When the last snapshot on this machine was saved and verified: it gets its name afterwards.'
-  newest=$(list | tail -n 1)
+  newest=$(list "$snapshots" | tail -n 1)
   [ -z "$newest" ] || sample kube_etcd_snapshot_saved_timestamp_seconds '' "$(modified "$snapshots/$newest")"
   describe kube_etcd_snapshot_last_run_success gauge 'Whether the last scheduled run on this machine succeeded.'
   if [ -n "$(systemctl show --property=ExecMainExitTimestamp --value "$snapshot_service")" ]; then
@@ -142,12 +142,23 @@ snapshots() {
   fi
   [ -n "$upload" ] || return 0
   sent='' unsent=''
-  for name in $(list); do
+  for name in $(list "$snapshots"); do
     if [ -e "$snapshots/$name.sent" ]; then
       sent=$(modified "$snapshots/$name.sent")
     else
       unsent=${unsent:-$(modified "$snapshots/$name")}
     fi
+  done
+  set +f
+  set -- "$snapshots"-* # of former etcd clusters, whose newest three are sent
+  set -f
+  for former; do
+    [ -e "$former/.upload" ] || continue
+    for name in $(list "$former" | tail -n 3); do
+      [ ! -e "$former/$name.sent" ] || continue
+      since=$(modified "$former/$name")
+      [ "${unsent:-$since}" -lt "$since" ] || unsent=$since
+    done
   done
   describe kube_etcd_snapshot_sent_timestamp_seconds gauge 'When the last snapshot was sent from this machine.'
   sample kube_etcd_snapshot_sent_timestamp_seconds '' "$sent"

@@ -203,6 +203,60 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// TestUnsentSnapshots: the snapshots that are uploaded from directories of former etcd clusters wait too.
+func TestUnsentSnapshots(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]int64 // modification times
+		want  string
+	}{
+		"all sent": {map[string]int64{
+			"snapshots/20260105T000000Z-cp1.db": 5000, "snapshots/20260105T000000Z-cp1.db.sent": 5010,
+			"snapshots-a1/.upload": 4500, "snapshots-a1/20260102T000000Z-cp1.db": 2000,
+			"snapshots-a1/20260102T000000Z-cp1.db.sent": 2010,
+		}, ""},
+		"one of a former cluster": {map[string]int64{
+			"snapshots/20260105T000000Z-cp1.db": 5000, "snapshots/20260105T000000Z-cp1.db.sent": 5010,
+			"snapshots-a1/.upload": 4500, "snapshots-a1/20260102T000000Z-cp1.db": 2000,
+		}, "2000"},
+		"without the mark": {map[string]int64{
+			"snapshots/20260105T000000Z-cp1.db": 5000, "snapshots-a1/20260102T000000Z-cp1.db": 2000,
+		}, "5000"},
+		"the newest three of each": {map[string]int64{
+			"snapshots/20260105T000000Z-cp1.db": 5000, "snapshots-a1/.upload": 4500,
+			"snapshots-a1/20260101T000000Z-cp1.db": 1000, "snapshots-a1/20260102T000000Z-cp1.db": 2000,
+			"snapshots-a1/20260103T000000Z-cp1.db": 3000, "snapshots-a1/20260104T000000Z-cp1.db": 4000,
+			"snapshots-b2/.upload": 4500, "snapshots-b2/20260104T120000Z-cp1.db": 4200,
+		}, "2000"},
+		"the present one waits longer": {map[string]int64{
+			"snapshots/20260101T000000Z-cp1.db": 1000, "snapshots-a1/.upload": 4500,
+			"snapshots-a1/20260104T000000Z-cp1.db": 4000,
+		}, "1000"},
+		"none at present": {map[string]int64{
+			"snapshots-a1/.upload": 4500, "snapshots-a1/20260104T000000Z-cp1.db": 4000,
+		}, "4000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScripted(t)
+			for name, modified := range c.files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				path := s.write(t, name, "x")
+				if err := os.Chtimes(path, time.Unix(modified, 0), time.Unix(modified, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.Snapshots = &Snapshots{
+				Dir: s.dir + "/snapshots", Calendar: "daily", Timer: s.dir + "/timer", Service: "none.service", Upload: true,
+			}
+			const series = `kube_etcd_snapshot_unsent_since_timestamp_seconds{resource="kube_etcd_member"}`
+			if have := s.run(t)[series]; have != c.want {
+				t.Errorf("one waits since %q, want %q", have, c.want)
+			}
+		})
+	}
+}
+
 // TestBeginnings: what lasts keeps its beginning from round to round, and counts go on.
 func TestBeginnings(t *testing.T) {
 	s := newScripted(t)
