@@ -145,7 +145,7 @@ func (m *testMachine) Observe(ctx context.Context, q host.Query) (host.Facts, er
 			facts.Files[path] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
 		}
 	}
-	for _, dir := range q.Dirs {
+	for _, dir := range slices.Concat(q.Dirs, q.SharedDirs) {
 		entries, err := os.ReadDir(m.at(dir))
 		if err != nil {
 			continue

@@ -19,7 +19,7 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, 
 	facts, err := c.machine(h).Observe(ctx, host.Query{
 		Contents: slices.Concat([]string{layout.UnitPath, layout.RecordPath, machine.LivenessTimerPath}, machine.RuntimePaths,
 			machine.FactsPaths, snapshot.Paths, []string{machine.ClusterCAPath}),
-		Dirs:   []string{layout.DefaultDataDir},
+		SharedDirs: []string{layout.DefaultDataDir}, SharedEntries: []string{machine.MemberDir},
 		Units:  []string{layout.Unit},
 		Script: machine.RuntimeQuestion() + machine.ListScript,
 		Vars: map[string]string{

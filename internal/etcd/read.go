@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -110,7 +111,7 @@ func describe(s Spec, f machine.Observed, v *membership.View) Status {
 		unmanaged:         unmanaged(s, v),
 	}
 	if f.Reached() {
-		out.Remedy = s.VolumeRemedy(f)
+		out.Remedy = cmp.Or(s.VolumeRemedy(f), machine.CrowdRemedy(f))
 	}
 	var entry *membership.Member
 	if v != nil {

@@ -13,18 +13,27 @@ type Query struct {
 	Contents []string // like Files, with the content, up to 1 MiB: never for a private key
 	// Notes are small files that root writes to directories of other users: existence, mode, owner, content. What those
 	// users have put in their place, anything but a regular file of root of at most 64 KiB, counts as missing.
-	Notes    []string
-	Dirs     []string // entry names
-	Units    []string // systemd units, with the suffix
-	Ports    []int    // their listeners
-	Disks    []string // paths whose free disk space is reported; for a missing path, that of the nearest existing parent
-	Commands []string // programs searched on root's PATH ("haproxy", "keepalived")
+	Notes []string
+	Dirs  []string // entry names
+	// SharedDirs are like Dirs, for directories in which users other than root may make any number of entries: of more
+	// than MaxShared, Facts.Dirs has some, and Facts.Crowded has the directory. SharedEntries are names that Facts.Dirs
+	// has whenever they are in one of these directories.
+	SharedDirs    []string
+	SharedEntries []string
+	Units         []string // systemd units, with the suffix
+	Ports         []int    // their listeners
+	Disks         []string // paths whose free disk space is reported; for a missing path, that of the nearest existing parent
+	Commands      []string // programs searched on root's PATH ("haproxy", "keepalived")
 	// Script runs last under sh, for data that the fields above do not cover. Its output is
 	// returned as Facts.Output and its failure is ignored. Variable values are passed in Vars,
 	// see Assignments.
 	Script Script
 	Vars   map[string]string // set for Script: name → value
 }
+
+// MaxShared is the number of entries that are read of each of Query.SharedDirs. With names of any length, some such
+// directories fit into an answer.
+const MaxShared = 2000
 
 // clockLimit keeps any two machines within four minutes of each other: certificates are valid from five minutes before
 // they are issued.
@@ -46,6 +55,7 @@ type Facts struct {
 
 	Files     map[string]FileState
 	Dirs      map[string][]string // missing key: the directory does not exist
+	Crowded   map[string]bool     // of SharedDirs, those with more entries than Dirs has: others than SharedEntries may be there
 	Units     map[string]UnitState
 	Listeners map[int]Listener  // missing key: the port is free
 	DiskFree  map[string]int64  // bytes

@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -55,7 +57,12 @@ func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) 
 func unique(paths []string) []string { return slices.Compact(slices.Sorted(slices.Values(paths))) }
 
 func checkQuery(q Query) error {
-	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Notes, q.Dirs, q.Disks} {
+	for _, name := range q.SharedEntries {
+		if !filepath.IsLocal(name) || path.Base(name) != name {
+			return fmt.Errorf("entry %q: want a file name", name)
+		}
+	}
+	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Notes, q.Dirs, q.SharedDirs, q.Disks} {
 		for _, p := range list {
 			if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, "\n\t\\\x00") {
 				return fmt.Errorf("path %q: want an absolute, clean path", p)
@@ -98,6 +105,9 @@ func observeScript(q Query) string {
 	all("notes", unique(q.Notes))
 	all("binaries", q.Binaries)
 	each("dir", q.Dirs)
+	for _, shared := range unique(q.SharedDirs) {
+		call("shared_dir", append([]string{shared, strconv.Itoa(MaxShared + 1)}, q.SharedEntries...)...)
+	}
 	all("units", q.Units)
 	if len(q.Ports) > 0 {
 		call("listeners")

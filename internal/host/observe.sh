@@ -104,6 +104,20 @@ dir() {
   done
 }
 
+# shared_dir PATH MOST NAME...: the names that are there, and some of all entries, without reading or sorting these
+# first. What is not printable in a name, such as a line feed, becomes a question mark.
+shared_dir() {
+  [ -d "$1" ] || return
+  printf 'dir\t%s\n' "$1"
+  shared=$1
+  most=$2
+  shift 2
+  for name; do
+    if [ -e "$shared/$name" ] || [ -L "$shared/$name" ]; then printf 'entry\t%s\n' "$name"; fi
+  done
+  ls -A -U -1 -N -q -- "$shared/" 2>/dev/null | head -n "$most" | prefixed entry
+}
+
 units() {
   TZ=UTC systemctl show --no-pager --property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,MainPID,NRestarts,ActiveEnterTimestamp,NeedDaemonReload,InvocationID,Job -- "$@" 2>/dev/null | prefixed unit
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -170,11 +172,60 @@ func TestObserveEndsWithAnyFile(t *testing.T) {
 	}
 }
 
+// TestObserveSharedDirs: a directory in which another user may make entries is read up to a limit.
+func TestObserveSharedDirs(t *testing.T) {
+	_, h := newMachine(t)
+	dir := t.TempDir()
+	full, few, empty := dir+"/it's full", dir+"/few", dir+"/empty"
+	for _, d := range []string{full, few, empty} {
+		must(t, os.Mkdir(d, 0o755))
+	}
+	long := strings.Repeat("x", 250)
+	for i := range maxEntries + 1 { // the whole listing would be longer than an answer may be
+		must(t, os.WriteFile(fmt.Sprintf("%s/%05d%s", full, i, long), nil, 0o600))
+		must(t, os.WriteFile(fmt.Sprintf("%s/.%05d%s", full, i, long[1:]), nil, 0o600))
+	}
+	must(t, os.WriteFile(full+"/member", nil, 0o600))
+	for _, name := range []string{"member", ".hidden", "line\nfeed", "end\t", "-n", "*", "a b", `back\slash`} {
+		must(t, os.WriteFile(filepath.Join(few, name), nil, 0o600))
+	}
+	must(t, os.Symlink(few, dir+"/link"))
+	must(t, syscall.Mkfifo(dir+"/pipe", 0o600))
+
+	facts, err := h.Observe(t.Context(), Query{
+		SharedDirs: []string{full, few, empty, dir + "/link", dir + "/pipe", dir + "/none"}, Script: "echo done",
+		SharedEntries: []string{"member", "absent"},
+	})
+	must(t, err)
+
+	if len(facts.Dirs[full]) != MaxShared || !maps.Equal(facts.Crowded, map[string]bool{full: true}) {
+		t.Errorf("%d entries, crowded %v", len(facts.Dirs[full]), facts.Crowded)
+	}
+	if !slices.Contains(facts.Dirs[full], "member") {
+		t.Error("the crowd hides an entry that is always asked for")
+	}
+	for _, at := range []string{few, dir + "/link"} {
+		got := slices.Sorted(slices.Values(facts.Dirs[at]))
+		if !slices.Equal(got, []string{"*", "-n", ".hidden", "a b", `back\slash`, "end?", "line?feed", "member"}) {
+			t.Errorf("entries of %s: %q", at, got)
+		}
+	}
+	if entries, there := facts.Dirs[empty]; !there || len(entries) != 0 || len(facts.Dirs) != 4 {
+		t.Errorf("directories %d, the empty one %q", len(facts.Dirs), entries)
+	}
+	if facts.Output != "done\n" {
+		t.Errorf("output %q", facts.Output)
+	}
+}
+
 func TestObserveRefuses(t *testing.T) {
 	s, h := newMachine(t)
 	for name, q := range map[string]Query{
 		"relative file":   {Files: []string{"x"}},
 		"unclean dir":     {Dirs: []string{"/a//b"}},
+		"relative shared": {SharedDirs: []string{"a"}},
+		"entry elsewhere": {SharedDirs: []string{"/a"}, SharedEntries: []string{"b/c"}},
+		"entry above":     {SharedDirs: []string{"/a"}, SharedEntries: []string{".."}},
 		"line feed":       {Contents: []string{"/a\nb"}},
 		"unit pattern":    {Units: []string{"kube-*"}},
 		"path as command": {Commands: []string{"/bin/sh"}},

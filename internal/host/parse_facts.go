@@ -54,7 +54,7 @@ func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) 
 	keep(err)
 	facts.Files, err = parseFiles(r, q)
 	keep(err)
-	facts.Dirs, err = parseDirs(text, q.Dirs)
+	facts.Dirs, facts.Crowded, err = parseDirs(text, q)
 	keep(err)
 	facts.Units, err = parseUnits(r["unit"], q.Units)
 	keep(err)
@@ -237,30 +237,41 @@ func splitContents(text string, paths []string) (map[string]string, error) {
 
 // parseDirs processes the lines in order: entries follow their directory. Names are in their
 // displayed form: a name with invisible characters does not belong to the provider, but is
-// still listed.
-func parseDirs(text string, asked []string) (map[string][]string, error) {
-	dirs := map[string][]string{}
+// still listed. Of a shared directory, entries beyond the limit are dropped, and it counts as crowded.
+func parseDirs(text string, q Query) (dirs map[string][]string, crowded map[string]bool, err error) {
+	dirs = map[string][]string{}
+	asked := slices.Concat(q.Dirs, q.SharedDirs)
 	current := ""
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		switch key {
 		case "dir":
 			if !slices.Contains(asked, value) {
-				return nil, unexpectedAnswer("directory", value)
+				return nil, nil, unexpectedAnswer("directory", value)
 			}
 			current = value
 			dirs[current] = []string{}
 		case "entry":
+			if slices.Contains(q.SharedEntries, value) && slices.Contains(dirs[current], value) {
+				continue // it is listed a second time
+			}
+			if slices.Contains(q.SharedDirs, current) && len(dirs[current]) >= MaxShared {
+				if crowded == nil {
+					crowded = map[string]bool{}
+				}
+				crowded[current] = true
+				continue
+			}
 			if len(dirs[current]) >= maxEntries {
-				return nil, fmt.Errorf("%s has more than %d entries", current, maxEntries)
+				return nil, nil, fmt.Errorf("%s has more than %d entries", current, maxEntries)
 			}
 			if current == "" || value == "" || len(value) > maxEntryName || strings.Contains(value, "/") {
-				return nil, fmt.Errorf("an entry of %s reads %s", current, problem.Quote(value))
+				return nil, nil, fmt.Errorf("an entry of %s reads %s", current, problem.Quote(value))
 			}
 			dirs[current] = append(dirs[current], problem.Line(value))
 		}
 	}
-	return dirs, nil
+	return dirs, crowded, nil
 }
 
 func parseDisks(values, asked []string) (map[string]int64, error) {

@@ -31,7 +31,7 @@ var answer = "clock\t1700000000.250000000\n" +
 	"digest\t" + digestA + "  /etc/a key\n" +
 	"contents\t" + base64.StdEncoding.EncodeToString([]byte("==> /etc/a key <==\nhello")) + "\n" +
 	"recorded\t" + digestB + "\t/opt/kube/p/1/x\ndigest\t" + digestB + "  /opt/kube/p/1/x\n" +
-	"dir\t/etc\nentry\ta key\nentry\tlink\ndir\t/empty\n" +
+	"dir\t/etc\nentry\ta key\nentry\tlink\ndir\t/empty\ndir\t/shared\nentry\tmember\n" +
 	"unit\tMainPID=41\nunit\tNRestarts=2\nunit\tId=ssh.service\n" +
 	"unit\tActiveState=active\nunit\tActiveEnterTimestamp=Sat 2026-11-21 11:11:59 UTC\n" +
 	"unit\t\nunit\tId=real.target\nunit\tLoadState=loaded\nunit\tNeedDaemonReload=yes\n" +
@@ -47,7 +47,8 @@ var answer = "clock\t1700000000.250000000\n" +
 // asked is the query that answer answers.
 var asked = Query{
 	Files: []string{"/etc", "/etc/link", "/gone"}, Contents: []string{"/etc/a key"}, Binaries: []string{"/opt/kube/p/1/x"},
-	Dirs: []string{"/etc", "/empty", "/gone"}, Units: []string{"ssh.service", "alias.target"},
+	Dirs: []string{"/etc", "/empty", "/gone"}, SharedDirs: []string{"/shared"},
+	Units: []string{"ssh.service", "alias.target"},
 	Ports: []int{22, 6443, 2379},
 	Disks: []string{"/var/lib/etcd", "/gone"}, Commands: []string{"haproxy", "gone"},
 }
@@ -69,7 +70,7 @@ func TestParseFacts(t *testing.T) {
 			"/etc/link":       {Mode: fs.ModeSymlink | 0o777, Owner: "root", Group: "root", Size: 7},
 			"/opt/kube/p/1/x": {Mode: 0o755, Owner: "root", Group: "root", Size: 9, SHA256: digestB, Recorded: digestB},
 		},
-		Dirs: map[string][]string{"/etc": {"a key", "link"}, "/empty": {}},
+		Dirs: map[string][]string{"/etc": {"a key", "link"}, "/empty": {}, "/shared": {"member"}},
 		Units: map[string]UnitState{
 			"ssh.service": {Active: "active", MainPID: 41, Restarts: 2, Since: time.Date(2026, 11, 21, 11, 11, 59, 0,
 				time.UTC)},
@@ -273,7 +274,11 @@ func FuzzParseFacts(f *testing.F) {
 			}
 		}
 		for dir, entries := range facts.Dirs {
-			if !slices.Contains(asked.Dirs, dir) || len(entries) > maxEntries {
+			most := maxEntries
+			if slices.Contains(asked.SharedDirs, dir) {
+				most = MaxShared
+			}
+			if !slices.Contains(slices.Concat(asked.Dirs, asked.SharedDirs), dir) || len(entries) > most {
 				t.Errorf("%q: %d entries", dir, len(entries))
 			}
 			for _, entry := range entries {
@@ -282,7 +287,38 @@ func FuzzParseFacts(f *testing.F) {
 				}
 			}
 		}
+		for dir := range facts.Crowded {
+			if !slices.Contains(asked.SharedDirs, dir) || len(facts.Dirs[dir]) != MaxShared {
+				t.Errorf("%q is crowded, with %d entries", dir, len(facts.Dirs[dir]))
+			}
+		}
 	})
+}
+
+// TestParseSharedDirs: a directory in which another user may make entries never makes an answer invalid by their
+// number.
+func TestParseSharedDirs(t *testing.T) {
+	for name, c := range map[string]struct {
+		entries int
+		crowded bool
+	}{
+		"none":         {0, false},
+		"at the limit": {MaxShared, false},
+		"one more":     {MaxShared + 1, true},
+		"many more":    {2 * maxEntries, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(answer, "entry\tmember\n", strings.Repeat("entry\tx\n", c.entries), 1)
+			facts, _, err := parseFacts(text, asked)
+			must(t, err)
+			if got := len(facts.Dirs["/shared"]); got != min(c.entries, MaxShared) || facts.Crowded["/shared"] != c.crowded {
+				t.Errorf("%d entries, crowded %v", got, facts.Crowded)
+			}
+			if len(facts.Dirs["/etc"]) != 2 || facts.Output != "out\n" {
+				t.Errorf("the rest of the answer: %q, %q", facts.Dirs["/etc"], facts.Output)
+			}
+		})
+	}
 }
 
 func TestParseNotes(t *testing.T) {

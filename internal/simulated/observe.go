@@ -73,7 +73,7 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 				fmt.Fprintf(out, "recorded\t%s\t%s\ndigest\t%s  %s\n", f.digest, p, f.digest, p)
 			}
 		}
-	case "dir":
+	case "dir", "shared_dir":
 		m.list(out, words[0])
 	case "units":
 		for i, name := range words {

@@ -48,6 +48,7 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 		words = append(words, job.Drift(f.Facts)...)
 	}
 	words = append(words, s.liveness().Lacks(f.Facts)...)
+	words = append(words, crowdDrift(f)...)
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}

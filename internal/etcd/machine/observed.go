@@ -50,6 +50,9 @@ func (f Observed) DataDirInUse() string {
 	return at.DataDir
 }
 
+// crowded returns the directories that have more entries than were read.
+func (f Observed) crowded() []string { return slices.Sorted(maps.Keys(f.Facts.Crowded)) }
+
 // Reached reports whether the machine answered over SSH.
 func (f Observed) Reached() bool { return f.Err == nil }
 
@@ -104,7 +107,7 @@ func Interpret(name, address, dataDir string, facts host.Facts, err error) Obser
 		return f
 	}
 	f.Staged, f.Leftovers = staged(dataDir, facts), leftovers(dataDir, facts)
-	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
+	f.Data = slices.Contains(facts.Dirs[dataDir], MemberDir)
 	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = ReadRecord(file.Content)
 	}
@@ -261,7 +264,7 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 	if facts.Dirs == nil {
 		facts.Dirs = map[string][]string{}
 	}
-	facts.Dirs[s.Directory()] = []string{"member"}
+	facts.Dirs[s.Directory()], facts.Crowded = []string{MemberDir}, nil
 	for _, root := range archiveRoots(s.Directory()) {
 		delete(facts.Dirs, root)
 	}

@@ -15,15 +15,17 @@ func Query(s Spec) host.Query {
 			layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath,
 			layout.RollbackUnitPath, layout.PodPath, ManifestPath, KeptManifest,
 		},
-		Notes: append(stagedKeys(s.Directory()), layout.StartNote),
-		Dirs:  []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
-		Units: []string{layout.Unit, snapshot.Timer, snapshot.Service},
-		Ports: s.ports(),
-		Disks: []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
+		Notes:         append(stagedKeys(s.Directory()), layout.StartNote),
+		Dirs:          []string{ArtifactDir(s.Version), layout.DropInDir},
+		SharedDirs:    append(archiveRoots(s.Directory()), s.Directory(), snapshot.UpgradesDir(s.Directory())),
+		SharedEntries: append([]string{MemberDir}, restoringNames...),
+		Units:         []string{layout.Unit, snapshot.Timer, snapshot.Service},
+		Ports:         s.ports(),
+		Disks:         []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Files = append(q.Files, returnsPath, s.Directory())
-	q.Dirs = append(append(q.Dirs, archiveRoots(s.Directory())...), s.SnapshotMember().StoreDirs()...)
+	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
 	q.Script += s.podQuestions() + s.raftLogQuestion()
 	s.askForVolume(&q)

@@ -272,6 +272,9 @@ func staged(dataDir string, facts host.Facts) string {
 	return ""
 }
 
+// restoringNames are what restores make in an archive root.
+var restoringNames = []string{"restoring", "restoring.former", "restoring.received"}
+
 // leftovers returns the path of something that a restore has left, complete or not, or "". That is asked for by the
 // names in the directories: a file may be as large as the database, and its digest is not needed.
 func leftovers(dataDir string, facts host.Facts) string {
