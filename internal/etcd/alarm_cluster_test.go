@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -56,6 +57,40 @@ func TestNoSpaceIsRepairedAfterACompaction(t *testing.T) {
 	}
 	f.repair(specs)
 	f.wantStarts(1)
+	c.wantWrites(specs)
+	for name := range specs {
+		c.wantKeys(name, acknowledged)
+	}
+}
+
+// TestNoSpaceWithUnknownVoters: a member that was imported alone is not repaired without the lease on the other voters'
+// machines, and the refusal says where they are to be listed.
+func TestNoSpaceWithUnknownVoters(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1", "cp2")
+	setQuota(specs, 4<<20)
+	f.create(specs, "cp1", "cp2")
+	c := f.client(specs["cp1"])
+	acknowledged := c.fill("cp2", func(i int) string { return fmt.Sprint("key", i%3) })
+	full := f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name
+	alone := specs[full]
+	alone.Peers = map[string]*host.Host{full: alone.Host}
+	f.clusters = f.coordinator()
+	_, err := f.clusters.Update(f.context(), alone)
+	if next := nextOf(err); !strings.Contains(next, "add them to peers") {
+		t.Fatalf("%v; next step %q", err, next)
+	}
+	for name := range specs {
+		if strings.Contains(nextOf(err), fmt.Sprintf("%q at %q", name, f.address(name))) != (name != full) {
+			t.Errorf("of %s, the next step says %q", name, nextOf(err))
+		}
+	}
+	if raised := f.view(alone).Raised(membership.AlarmNoSpace); len(raised) == 0 {
+		t.Error("the alarm was disarmed")
+	}
+	f.clusters = f.coordinator()
+	f.repair(specs)
 	c.wantWrites(specs)
 	for name := range specs {
 		c.wantKeys(name, acknowledged)

@@ -2,6 +2,8 @@ package etcd
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
@@ -85,12 +87,31 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
+	next := "make the voters' machines reachable over SSH, wait until other runs have ended, then apply again"
+	if unknown := cl.unknownVoters(s, v); len(unknown) > 0 {
+		next = "if these voters belong to the cluster, add them to peers, which is how their machines are known: " +
+			strings.Join(unknown, ", ") + ". Then " + next
+	}
 	return &problem.Problem{
 		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err,
 		Unchanged: "everything that is not reported as done above.",
-		Next:      "make the voters' machines reachable over SSH, wait until other runs have ended, then apply again",
+		Next:      next,
 		Detail:    v.String(),
 	}
+}
+
+// unknownVoters describes the voters on whose machines no lease can be taken, because neither the peers of s nor those
+// of another member of this process have them: a member that was imported while the cluster did not list its members
+// has itself as its only peer.
+func (cl *cluster) unknownVoters(s Spec, v membership.View) []string {
+	known := cl.machines()
+	var out []string
+	for _, m := range v.Voters() {
+		if _, ok := known[s.leaseAddress(m)]; !ok {
+			out = append(out, fmt.Sprintf("%q at %q", m.Name, m.PeerAddress()))
+		}
+	}
+	return out
 }
 
 // leaseAddresses returns the machines on which a change needs the lease: those of the voters. A learner decides
@@ -101,11 +122,14 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 func (s Spec) leaseAddresses(v membership.View) []string {
 	var all []string
 	for _, m := range v.Voters() {
-		if s.Volume != nil && m.Name == s.Name {
-			all = append(all, s.Host.Address())
-			continue
-		}
-		all = append(all, m.PeerAddress())
+		all = append(all, s.leaseAddress(m))
 	}
 	return all
+}
+
+func (s Spec) leaseAddress(m membership.Member) string {
+	if s.Volume != nil && m.Name == s.Name {
+		return s.Host.Address()
+	}
+	return m.PeerAddress()
 }
