@@ -57,6 +57,11 @@ func Line(text string) string {
 // Block is text of several visible lines, of bounded length.
 func Block(text string) string { return shownWithin(text, maxField) }
 
+// Indented is Block with all lines but the first indented, for a text within another one.
+func Indented(text string) string {
+	return strings.ReplaceAll(Block(strings.TrimRight(text, "\n")), "\n", "\n  ")
+}
+
 // Quote is a value from a machine for a message: quoted, in ASCII, of bounded length.
 func Quote(value string) string {
 	const most = 80

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -13,25 +12,9 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
-
-// controlPlane is the observed state of a whole control plane. It contains plain values only,
-// and issues are derived from them alone.
-type controlPlane struct {
-	notQueried  string // why no query was possible; "" if there was one
-	etcd        etcd.Health
-	endpoint    endpointHealth
-	replicas    map[string]listedReplica
-	authorities map[string]time.Time // expiry by authority; zero if it cannot be read
-}
-
-// listedReplica is one replica as the balancers list it, as observed on its machine, or both.
-type listedReplica struct {
-	controlplane.Health
-	Listed string // host:port at the balancers; "" if no balancer lists it
-}
 
 // queryTarget is what a data source about a whole control plane queries.
 type queryTarget struct {
@@ -68,15 +51,15 @@ func (s *session) queryTarget(ctx context.Context, bundle types.String, signed t
 
 // observeControlPlane queries everything in parallel and returns within the deadline with the
 // answers it has.
-func (s *session) observeControlPlane(ctx context.Context, at queryTarget) controlPlane {
-	out := controlPlane{authorities: authoritiesOf(at.bundle)}
+func (s *session) observeControlPlane(ctx context.Context, at queryTarget) health.ControlPlane {
+	out := health.ControlPlane{Authorities: authoritiesOf(at.bundle)}
 	var asking sync.WaitGroup
-	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
+	asking.Go(func() { out.Etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
 	observed, balancers := observeReplicas(ctx, s, at, func(addresses []string) []controlplane.Health {
 		return s.replicas.Health(ctx, addresses, at.bundle)
 	})
 	asking.Wait()
-	out.endpoint, out.replicas = balancers, listedReplicas(observed, balancers.Replicas)
+	out.Endpoint, out.Replicas = balancers, health.Replicas(observed, balancers.Replicas)
 	return out
 }
 
@@ -85,7 +68,7 @@ func (s *session) observeControlPlane(ctx context.Context, at queryTarget) contr
 // balancers get two thirds of the time.
 func observeReplicas[T any](
 	ctx context.Context, s *session, at queryTarget, ask func(addresses []string) []T,
-) ([]T, endpointHealth) {
+) ([]T, health.Endpoint) {
 	named := slices.AppendSeq(addressesOf(at.urls), maps.Values(at.registration.Hosts))
 	slices.Sort(named)
 	named = slices.Compact(named)
@@ -99,51 +82,9 @@ func observeReplicas[T any](
 	}
 	defer cancel()
 	balancers := s.registrars.health(first, at.registration)
-	elsewhere := ask(unnamedMachines(balancers.Replicas, named))
+	elsewhere := ask(health.UnnamedMachines(balancers.Replicas, named))
 	asking.Wait()
 	return append(there, elsewhere...), balancers
-}
-
-// unnamedMachines returns the machines of listed replicas that are not among those named.
-func unnamedMachines(listed map[string]string, named []string) []string {
-	var more []string
-	for _, at := range listed {
-		address := machineOf(at)
-		if !slices.Contains(named, address) && !slices.Contains(more, address) {
-			more = append(more, address)
-		}
-	}
-	slices.Sort(more)
-	return more
-}
-
-// machineOf returns the machine of a replica at host:port.
-func machineOf(at string) string {
-	address, _, err := net.SplitHostPort(at)
-	if err != nil {
-		return at
-	}
-	return address
-}
-
-// listedReplicas joins the replicas that the balancers list with those observed on the machines.
-func listedReplicas(observed []controlplane.Health, listed map[string]string) map[string]listedReplica {
-	out := map[string]listedReplica{}
-	for _, f := range observed {
-		if f.Name != "" {
-			out[f.Name] = listedReplica{Health: f}
-		}
-	}
-	for name, at := range listed {
-		replica := listedReplica{Health: controlplane.Health{Address: machineOf(at)}, Listed: at}
-		for _, f := range observed {
-			if f.Address == replica.Address {
-				replica.Health = f
-			}
-		}
-		out[name] = replica
-	}
-	return out
 }
 
 // authoritiesOf returns the expiry of each of the bundle's authorities.
@@ -157,14 +98,4 @@ func authoritiesOf(bundle *pki.Bundle) map[string]time.Time {
 		out[string(authority)] = info.NotAfter
 	}
 	return out
-}
-
-// daysUntil returns the number of whole days from now until end. It is negative after end.
-func daysUntil(end, now time.Time) int64 {
-	left := end.Sub(now)
-	days := int64(left / (24 * time.Hour))
-	if left < 0 && left%(24*time.Hour) != 0 {
-		days--
-	}
-	return days
 }

@@ -1,10 +1,6 @@
 package provider
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
@@ -15,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 // controlPlaneModel is the model of kube_control_plane.
@@ -125,30 +122,30 @@ type endModel struct {
 }
 
 // fill sets the computed attributes from observed values only.
-func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Time) {
+func (m *controlPlaneModel) fill(seen health.ControlPlane, issues []health.Issue, now time.Time) {
 	words := make([]string, len(issues))
 	for i, detected := range issues {
-		words[i] = detected.text
+		words[i] = detected.Text
 	}
 	m.Healthy, m.Issues = types.BoolValue(len(issues) == 0), stringList(words)
-	m.Summary = lineValue(summaryOf(seen, len(issues), now))
-	m.VirtualIP = virtualIPOf(seen.endpoint)
+	m.Summary = lineValue(health.Summary(seen, len(issues), now))
+	m.VirtualIP = virtualIPOf(seen.Endpoint)
 	m.Balancers = map[string]balancerModel{}
-	for name, b := range seen.endpoint.Balancers {
+	for name, b := range seen.Endpoint.Balancers {
 		m.Balancers[name] = balancerOf(b)
 	}
 	m.Replicas = map[string]replicaStatusModel{}
-	for name, r := range seen.replicas {
-		m.Replicas[name] = replicaOf(seen.endpoint, name, r, now)
+	for name, r := range seen.Replicas {
+		m.Replicas[name] = replicaOf(seen.Endpoint, name, r, now)
 	}
-	m.EtcdCluster = etcdOf(seen.etcd, now)
+	m.EtcdCluster = etcdOf(seen.Etcd, now)
 	m.Authorities = map[string]endModel{}
-	for name, end := range seen.authorities {
+	for name, end := range seen.Authorities {
 		m.Authorities[name] = endModel{ExpiresAt: timeString(end), Days: daysLeft(end, now)}
 	}
 }
 
-func virtualIPOf(h endpointHealth) *virtualIPModel {
+func virtualIPOf(h health.Endpoint) *virtualIPModel {
 	holders := h.Holders()
 	out := &virtualIPModel{
 		Address: lineOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders),
@@ -178,7 +175,7 @@ func balancerOf(b haproxy.Balancer) balancerModel {
 	return out
 }
 
-func replicaOf(h endpointHealth, name string, r listedReplica, now time.Time) replicaStatusModel {
+func replicaOf(h health.Endpoint, name string, r health.Replica, now time.Time) replicaStatusModel {
 	own := r.Err == nil && r.Name == name
 	if !own { // the machine runs another replica: ignore its details
 		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}
@@ -273,7 +270,7 @@ func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, no
 	if machine.Address != "" {
 		out.Reachable = types.BoolValue(machine.Err == nil)
 	}
-	if share, known := quotaUsed(h, m); known {
+	if share, known := health.QuotaUsed(h, m); known {
 		out.QuotaUsed = types.Float64Value(share)
 	}
 	return out
@@ -287,95 +284,10 @@ func positive(bytes int64) types.Int64 {
 	return types.Int64Value(bytes)
 }
 
-// daysLeft is daysUntil, but returns null if the expiry is not known.
+// daysLeft is health.DaysUntil, but returns null if the expiry is not known.
 func daysLeft(end, now time.Time) types.Int64 {
 	if end.IsZero() {
 		return types.Int64Null()
 	}
-	return types.Int64Value(daysUntil(end, now))
-}
-
-// summaryOf returns a summary in one line.
-func summaryOf(seen controlPlane, issues int, now time.Time) string {
-	if seen.notQueried != "" {
-		return "not queried: " + seen.notQueried
-	}
-	var words []string
-	if seen.etcd.Silence != nil {
-		words = append(words, "etcd does not answer")
-	} else {
-		voters, healthy, _ := seen.etcd.Voting()
-		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters,
-			parenthesized("leader ", seen.etcd.Leader())))
-	}
-	ready, versions := 0, map[string]bool{}
-	for name, r := range seen.replicas {
-		if r.Name == name && r.Healthy() && seen.endpoint.Registered(name) {
-			ready++
-		}
-		if r.Version != "" {
-			versions[r.Version] = true
-		}
-	}
-	words = append(words,
-		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas),
-			parenthesized("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
-		seen.endpoint.where())
-	if end := firstExpiry(seen); !end.IsZero() {
-		words = append(words, fmt.Sprintf("first certificate expires in %d days", daysUntil(end, now)))
-	}
-	return issueCount(issues) + ": " + strings.Join(words, "; ")
-}
-
-// issueCount returns the number of issues as text.
-func issueCount(issues int) string {
-	switch issues {
-	case 0:
-		return "healthy"
-	case 1:
-		return "1 issue"
-	}
-	return fmt.Sprintf("%d issues", issues)
-}
-
-func parenthesized(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + before + text + ")"
-}
-
-// where returns where the endpoint's address is.
-func (h endpointHealth) where() string {
-	switch {
-	case h.targets == nil:
-		return enumerated(append([]string{h.Address}, h.Others...)) + " on " + orNoBalancer(h.HoldersOfAll())
-	case h.targets.Silence != "":
-		return h.Address + " does not answer"
-	}
-	return h.Address + " answers"
-}
-
-func orNoBalancer(holders []string) string {
-	if len(holders) == 0 {
-		return "no observed balancer"
-	}
-	return enumerated(holders)
-}
-
-// firstExpiry returns when the first certificate expires, including the authorities.
-func firstExpiry(seen controlPlane) time.Time {
-	var ends []time.Time
-	for _, m := range seen.etcd.Machines {
-		ends = append(ends, m.CertificateExpiry)
-	}
-	for _, r := range seen.replicas {
-		ends = append(ends, r.CertificateExpiry)
-	}
-	ends = slices.AppendSeq(ends, maps.Values(seen.authorities))
-	ends = slices.DeleteFunc(ends, time.Time.IsZero)
-	if len(ends) == 0 {
-		return time.Time{}
-	}
-	return slices.MinFunc(ends, time.Time.Compare)
+	return types.Int64Value(health.DaysUntil(end, now))
 }

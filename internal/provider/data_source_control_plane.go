@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // controlPlaneDataSource reports the health of a whole control plane. It is made for check
@@ -68,9 +70,9 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	}
 	ctx, cancel := operation(ctx, queryTime(timeout), "kube_control_plane", at.registration.Address)
 	defer cancel()
-	seen := controlPlane{
-		endpoint:   endpointHealth{Health: haproxy.Health{Address: at.registration.Address}},
-		notQueried: at.unavailable,
+	seen := health.ControlPlane{
+		Endpoint:   health.Endpoint{Health: haproxy.Health{Address: at.registration.Address}},
+		NotQueried: at.unavailable,
 	}
 	if at.unavailable == "" {
 		seen = d.session.observeControlPlane(ctx, at)
@@ -79,7 +81,7 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	if !model.CertificateDays.IsNull() {
 		days = model.CertificateDays.ValueInt64()
 	}
-	issues := issuesOf(seen, days, now)
+	issues := health.Issues(seen, days, now)
 	model.fill(seen, issues, now)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	failOnIssues(&resp.Diagnostics, failOn, issues)
@@ -91,24 +93,24 @@ func queryTime(timeout time.Duration) time.Duration {
 }
 
 // failOnIssues adds an error for each issue whose kind is in kinds.
-func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []issue) {
-	for _, kind := range issueKinds {
+func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []health.Issue) {
+	for _, kind := range health.Kinds {
 		var words []string
 		for _, detected := range issues {
-			if detected.kind == kind {
-				words = append(words, detected.text)
+			if detected.Kind == kind {
+				words = append(words, detected.Text)
 			}
 		}
 		if len(words) > 0 && slices.Contains(kinds, kind) {
 			diags.AddAttributeError(attributePath("fail_on"), failure[kind],
-				"Cause: "+indented(strings.Join(words, "\n"))+
+				"Cause: "+problem.Indented(strings.Join(words, "\n"))+
 					"\nUnchanged: nothing was changed.\nNext step: fix the cause and try again, or remove \""+kind+"\" from fail_on.")
 		}
 	}
 }
 
 var failure = map[string]string{
-	issueUnreachable: "Parts of the control plane cannot be reached",
-	issueUnhealthy:   "Control plane is unhealthy",
-	issueExpiring:    "Certificates of the control plane expire soon",
+	health.Unreachable: "Parts of the control plane cannot be reached",
+	health.Unhealthy:   "Control plane is unhealthy",
+	health.Expiring:    "Certificates of the control plane expire soon",
 }

@@ -15,10 +15,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
+	"github.com/kubequorum/terraform-provider-kube/internal/health/healthtest"
 )
 
 // answered returns the state that a model produces, by attribute.
-func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
+func answered(t *testing.T, seen health.ControlPlane) map[string]tftypes.Value {
 	t.Helper()
 	d := &controlPlaneDataSource{}
 	var schema datasource.SchemaResponse
@@ -29,7 +31,7 @@ func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
 	config.Raw = nullObject(t, schema.Schema.Type().TerraformType(t.Context()))
 	var model controlPlaneModel
 	diags := config.Get(t.Context(), &model)
-	model.fill(seen, issuesOf(seen, 30, observed), observed)
+	model.fill(seen, health.Issues(seen, 30, healthtest.Now), healthtest.Now)
 	diags.Append(state.Set(t.Context(), model)...)
 	if diags.HasError() {
 		t.Fatal(text(diags))
@@ -95,13 +97,13 @@ func plainly(t *testing.T, value tftypes.Value) string {
 // TestControlPlaneAnswer checks that the result follows from the observed state alone and fits
 // the schema.
 func TestControlPlaneAnswer(t *testing.T) {
-	whole := wholeControlPlane()
-	dead := wholeControlPlane()
-	dies(&dead, 0, "cp1")
-	silent := wholeControlPlane()
-	silent.etcd = etcd.Health{Silence: etcdSilence, Machines: silent.etcd.Machines}
+	whole := healthtest.ControlPlane()
+	dead := healthtest.ControlPlane()
+	healthtest.LoseMachine(&dead, 0, "cp1")
+	silent := healthtest.ControlPlane()
+	silent.Etcd = etcd.Health{Silence: etcdSilence, Machines: silent.Etcd.Machines}
 	for name, c := range map[string]struct {
-		seen controlPlane
+		seen health.ControlPlane
 		want map[string]string // path → value
 	}{
 		"all well": {whole, map[string]string{
@@ -151,7 +153,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 			"etcd_cluster members cp3 trouble": "no quorum answers", "etcd_cluster members cp3 certificate_days": "365",
 			"etcd_cluster members cp3 version": "null",
 		}},
-		"not asked": {controlPlane{notQueried: "no settings"}, map[string]string{
+		"not asked": {health.ControlPlane{NotQueried: "no settings"}, map[string]string{
 			"healthy": "false", "summary": "not queried: no settings", "virtual_ip address": "null",
 		}},
 	} {
@@ -175,11 +177,11 @@ func (e errSilent) Error() string { return string(e) }
 
 // TestFailOn checks that fail_on decides which issues are errors.
 func TestFailOn(t *testing.T) {
-	issues := []issue{
-		{issueUnreachable, "machine cp1"},
-		{issueUnhealthy, "member cp2"},
-		{issueUnhealthy, "replica cp2"},
-		{issueExpiring, "CA etcd"},
+	issues := []health.Issue{
+		{Kind: health.Unreachable, Text: "machine cp1"},
+		{Kind: health.Unhealthy, Text: "member cp2"},
+		{Kind: health.Unhealthy, Text: "replica cp2"},
+		{Kind: health.Expiring, Text: "CA etcd"},
 	}
 	for name, c := range map[string]struct {
 		on   []string
@@ -192,7 +194,7 @@ func TestFailOn(t *testing.T) {
 			"Unchanged: nothing was changed.", "Next step: ",
 		}, []string{"member cp2", "authority"}},
 		"unhealthy": {[]string{"unhealthy"}, []string{"unhealthy", "member cp2", "replica cp2"}, []string{"machine cp1"}},
-		"all":       {issueKinds, []string{"machine cp1", "replica cp2", "expire soon", "CA etcd"}, nil},
+		"all":       {health.Kinds, []string{"machine cp1", "replica cp2", "expire soon", "CA etcd"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics

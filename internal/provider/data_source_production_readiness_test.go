@@ -16,28 +16,31 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	etcdclient "github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
+	"github.com/kubequorum/terraform-provider-kube/internal/health/healthtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
 
-// wholeReview returns wholeControlPlane with the data of a review.
+// wholeReview returns healthtest.ControlPlane with the data of a review.
 func wholeReview(t *testing.T) reviewData {
 	t.Helper()
 	here, _ := bundles(t)
-	r := reviewData{controlPlane: wholeControlPlane(), bundle: here}
-	for _, m := range r.etcd.Machines {
+	r := reviewData{ControlPlane: healthtest.ControlPlane(), bundle: here}
+	for _, m := range r.Etcd.Machines {
 		r.members = append(r.members, etcd.ObservedMember{
 			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true,
 			Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
-			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: observed}}, Scheduled: &etcd.Scheduled{Uploads: true},
-			Devices: []string{"sdb"}, Sharing: []string{"/"}, Profiles: etcdclient.Answer{Status: 404},
-			Compaction: etcd.Compaction{Revision: 7, Last: observed, Uptime: time.Hour},
+			Timers:    []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: healthtest.Now}},
+			Scheduled: &etcd.Scheduled{Uploads: true},
+			Devices:   []string{"sdb"}, Sharing: []string{"/"}, Profiles: etcdclient.Answer{Status: 404},
+			Compaction: etcd.Compaction{Revision: 7, Last: healthtest.Now, Uptime: time.Hour},
 			TLS:        etcd.ObservedTLS{Clients: etcd.ObservedSide{Key: "a"}, Peers: etcd.ObservedSide{Key: "b"}},
 			Scrapers:   []host.Client{{Port: 2381, Address: "10.0.0.9", Ago: time.Second}},
 		})
 	}
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
-		seen := r.controlPlane.replicas[name]
+		seen := r.Replicas[name]
 		r.replicas = append(r.replicas, controlplane.MachineReview{
 			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
 			Processes: map[string]host.Process{
@@ -48,7 +51,7 @@ func wholeReview(t *testing.T) reviewData {
 			},
 			Profiles: map[string]client.Answer{release.APIServer: {Status: 404}},
 			Scrapers: map[string][]host.Client{release.Scheduler: {{Address: "127.0.0.1", Process: "agent"}}},
-			Scraped:  &controlplane.Scrape{User: "prometheus", Address: "10.0.0.9", At: observed.Add(-time.Minute)},
+			Scraped:  &controlplane.Scrape{User: "prometheus", Address: "10.0.0.9", At: healthtest.Now.Add(-time.Minute)},
 		})
 	}
 	r.alerts = []client.Alert{
@@ -81,7 +84,7 @@ func TestQueriesCertificates(t *testing.T) {
 }
 
 func TestEvidence(t *testing.T) {
-	e := wholeReview(t).evidence(observed)
+	e := wholeReview(t).evidence(healthtest.Now)
 	member, replica := e.Members[0], e.Replicas[2]
 	switch {
 	case e.Etcd != readiness.Etcd{Voters: 3, Healthy: 3}, len(e.Members) != 3, len(e.Replicas) != 3,
@@ -100,7 +103,7 @@ func TestEvidence(t *testing.T) {
 	case len(e.Certificates) != 7 || len(e.Nodes) != 1 || len(e.SignedOutside) != 0 || e.Encryption.Provider != "":
 		t.Errorf("%+v", e)
 	case len(member.Devices) != 1 || len(member.Sharing) != 1 || member.Profiling.Status != 404 ||
-		member.Compaction != readiness.Compaction{Revision: 7, Last: observed, Uptime: time.Hour} ||
+		member.Compaction != readiness.Compaction{Revision: 7, Last: healthtest.Now, Uptime: time.Hour} ||
 		member.TLS.Unread != "" ||
 		member.TLS.Clients.Key != "a" || member.TLS.Peers.Key != "b" ||
 		member.Process.Scrapes.Last[0] != readiness.Scrape{By: "10.0.0.9", Ago: time.Second}:
@@ -121,7 +124,7 @@ func TestEvidence(t *testing.T) {
 	}{
 		"a dead machine": {
 			func(r *reviewData) {
-				dies(&r.controlPlane, 1, "cp2")
+				healthtest.LoseMachine(&r.ControlPlane, 1, "cp2")
 				r.members[1].Address, r.replicas[1].Address = "", ""
 			},
 			func(e readiness.Evidence) bool {
@@ -131,7 +134,7 @@ func TestEvidence(t *testing.T) {
 			},
 		},
 		"no quorum": {
-			func(r *reviewData) { r.etcd.Survey, r.etcd.Silence = membership.Survey{}, etcdSilence },
+			func(r *reviewData) { r.Etcd.Survey, r.Etcd.Silence = membership.Survey{}, etcdSilence },
 			func(e readiness.Evidence) bool {
 				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" &&
 					e.Members[2].Process.Running
@@ -139,8 +142,8 @@ func TestEvidence(t *testing.T) {
 		},
 		"an address that kube-vip announces": {
 			func(r *reviewData) {
-				behindExternal(&r.controlPlane)
-				r.endpoint.kind, r.endpoint.announced = endpoint.KubeVIP, true
+				healthtest.External(&r.ControlPlane)
+				r.Endpoint.Kind, r.Endpoint.Announced = endpoint.KubeVIP, true
 			},
 			func(e readiness.Evidence) bool {
 				return e.Endpoint.Kind == "kube_vip" && e.Endpoint.Announced && len(e.Endpoint.InRotation) == 3
@@ -170,11 +173,13 @@ func TestEvidence(t *testing.T) {
 			},
 		},
 		"a member that the arguments do not name": {
-			func(r *reviewData) { r.etcd.Machines = r.etcd.Machines[:2] },
+			func(r *reviewData) { r.Etcd.Machines = r.Etcd.Machines[:2] },
 			func(e readiness.Evidence) bool { return strings.Contains(e.Members[2].Unread, "argument etcd") },
 		},
 		"a replica that is not there": {
-			func(r *reviewData) { changeReplica(&r.controlPlane, "cp2", func(s *listedReplica) { s.Name = "" }) },
+			func(r *reviewData) {
+				healthtest.ChangeReplica(&r.ControlPlane, "cp2", func(s *health.Replica) { s.Name = "" })
+			},
 			func(e readiness.Evidence) bool {
 				return e.Replicas[1].Unread != "" && e.Replicas[1].APIServer.Flags == nil
 			},
@@ -184,14 +189,14 @@ func TestEvidence(t *testing.T) {
 			func(e readiness.Evidence) bool { return strings.Contains(e.NodesUnread, "forbidden") },
 		},
 		"no replica": {
-			func(r *reviewData) { r.controlPlane.replicas, r.endpoint.Replicas = nil, nil },
+			func(r *reviewData) { r.Replicas, r.Endpoint.Replicas = nil, nil },
 			func(e readiness.Evidence) bool { return e.ReplicasUnread != "" },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := wholeReview(t)
 			c.change(&r)
-			if e := r.evidence(observed); !c.want(e) {
+			if e := r.evidence(healthtest.Now); !c.want(e) {
 				t.Errorf("%+v", e)
 			}
 		})

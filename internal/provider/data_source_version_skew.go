@@ -23,6 +23,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // versionSkewDataSource reports the versions that a whole control plane runs and the versions
@@ -125,7 +126,7 @@ func queryFailure(whom string, err error) []string {
 	if err == nil {
 		return nil
 	}
-	return []string{whom + " could not be queried: " + indented(asProblem("", err).Cause)}
+	return []string{whom + " could not be queried: " + problem.Indented(asProblem("", err).Cause)}
 }
 
 // replicas returns the replicas that the balancers list, and the kubelets registered with them.

@@ -136,8 +136,3 @@ func attributePath(attribute string) path.Path {
 	}
 	return at
 }
-
-// indented indents all lines of a text but the first. The text may come from machines.
-func indented(text string) string {
-	return strings.ReplaceAll(problem.Block(strings.TrimRight(text, "\n")), "\n", "\n  ")
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 // bgpKind is an address that every machine of a replica has and announces.
@@ -76,8 +77,8 @@ func (bgpKind) recorded(r registrars, at endpoint.Registration, _ string) regist
 	return r.bgp.ForRecorded(at)
 }
 
-func (bgpKind) health(ctx context.Context, r registrars, at endpoint.Registration) endpointHealth {
-	return targetsHealth(at, r.bgp.For(at).Health(ctx))
+func (bgpKind) health(ctx context.Context, r registrars, at endpoint.Registration) health.Endpoint {
+	return health.OfTargets(at, r.bgp.For(at).Health(ctx))
 }
 
 func newBGPEndpoint(e *bgp.Endpoints, s bgp.Spec) endpointSpec {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -100,8 +101,8 @@ func (dnsKind) recorded(r registrars, at endpoint.Registration, cluster string) 
 	return r.dns.ForRecorded(at, cluster)
 }
 
-func (dnsKind) health(ctx context.Context, r registrars, at endpoint.Registration) endpointHealth {
-	return targetsHealth(at, r.dns.For(at).Health(ctx))
+func (dnsKind) health(ctx context.Context, r registrars, at endpoint.Registration) health.Endpoint {
+	return health.OfTargets(at, r.dns.For(at).Health(ctx))
 }
 
 func newDNSEndpoint(e *dns.Endpoints, s dns.Spec) endpointSpec {

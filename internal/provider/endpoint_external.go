@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 // externalKind is an address that others look after.
@@ -101,8 +102,8 @@ func (externalKind) recorded(r registrars, at endpoint.Registration, _ string) r
 	return r.external.For(at)
 }
 
-func (externalKind) health(ctx context.Context, r registrars, at endpoint.Registration) endpointHealth {
-	return targetsHealth(at, r.external.For(at).Health(ctx))
+func (externalKind) health(ctx context.Context, r registrars, at endpoint.Registration) health.Endpoint {
+	return health.OfTargets(at, r.external.For(at).Health(ctx))
 }
 
 func newExternalEndpoint(e *external.Endpoints, s external.Spec) endpointSpec {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -148,8 +149,8 @@ func (k haproxyKind) recorded(r registrars, at endpoint.Registration, _ string) 
 	return k.registrar(r, at)
 }
 
-func (haproxyKind) health(ctx context.Context, r registrars, at endpoint.Registration) endpointHealth {
-	return endpointHealth{Health: r.haproxy.For(at).Health(ctx), kind: endpoint.HAProxy}
+func (haproxyKind) health(ctx context.Context, r registrars, at endpoint.Registration) health.Endpoint {
+	return health.Endpoint{Health: r.haproxy.For(at).Health(ctx), Kind: endpoint.HAProxy}
 }
 
 type haproxyEndpoint struct {

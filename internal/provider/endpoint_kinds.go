@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 // endpointKind is what differs between the kinds of endpoint. To add a kind, implement it in a file of its own and add
@@ -41,7 +42,7 @@ type endpointKind interface {
 	registrar(r registrars, at endpoint.Registration) registrar
 	// recorded is registrar for what a machine of the cluster has recorded, see registrars.recorded.
 	recorded(r registrars, at endpoint.Registration, cluster string) registrar
-	health(ctx context.Context, r registrars, at endpoint.Registration) endpointHealth
+	health(ctx context.Context, r registrars, at endpoint.Registration) health.Endpoint
 }
 
 // targetsKind is a kind without balancers: what its endpoints have is on the machines of the replicas, and only these

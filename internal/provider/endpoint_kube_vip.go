@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 // kubeVIPKind is an address that one machine of a replica has, or that all announce, by kube-vip.
@@ -79,10 +80,10 @@ func (kubeVIPKind) recorded(r registrars, at endpoint.Registration, _ string) re
 	return r.kubeVIP.ForRecorded(at)
 }
 
-func (kubeVIPKind) health(ctx context.Context, r registrars, at endpoint.Registration) endpointHealth {
-	health := targetsHealth(at, r.kubeVIP.For(at).Health(ctx))
-	health.announced = at.BGP != nil
-	return health
+func (kubeVIPKind) health(ctx context.Context, r registrars, at endpoint.Registration) health.Endpoint {
+	observed := health.OfTargets(at, r.kubeVIP.For(at).Health(ctx))
+	observed.Announced = at.BGP != nil
+	return observed
 }
 
 func newKubeVIPEndpoint(e *kubevip.Endpoints, s kubevip.Spec) endpointSpec {

@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 // registrars creates the registrar of a registration, whatever the kind of its endpoint.
@@ -176,4 +177,9 @@ func (s *session) recordedReplica(ctx context.Context, address string) (targets.
 		replica.Endpoints = append(replica.Endpoints, each.ID())
 	}
 	return replica, nil
+}
+
+// health observes the endpoint of a registration.
+func (r registrars) health(ctx context.Context, registration endpoint.Registration) health.Endpoint {
+	return kindOf(registration).health(ctx, r, registration)
 }

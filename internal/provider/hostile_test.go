@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -40,7 +41,11 @@ func TestWordsOfMachines(t *testing.T) {
 	}
 	warnDrift(&diags, "etcd member", []string{taunt, taunt}, "")
 	(&session{versions: newVersions()}).warnRemoved(&diags, []string{taunt}, "1.34")
-	failOnIssues(&diags, issueKinds, []issue{{issueUnreachable, taunt}, {issueUnhealthy, taunt}, {issueExpiring, taunt}})
+	var issues []health.Issue
+	for _, kind := range health.Kinds {
+		issues = append(issues, health.Issue{Kind: kind, Text: taunt})
+	}
+	failOnIssues(&diags, health.Kinds, issues)
 	if len(diags) < 25 { // equal diagnostics are merged
 		t.Errorf("%d diagnostics", len(diags))
 	}

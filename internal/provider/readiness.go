@@ -12,13 +12,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
 
 // reviewData is what was read of a control plane for a review.
 type reviewData struct {
-	controlPlane
+	health.ControlPlane
 	members  []etcd.ObservedMember
 	replicas []controlplane.MachineReview
 	nodes    []controlplane.Node
@@ -33,10 +35,10 @@ type reviewData struct {
 // reviewControlPlane reads everything in parallel. It reads the nodes through a replica that
 // was observed as ready.
 func (s *session) reviewControlPlane(ctx context.Context, at queryTarget) reviewData {
-	out := reviewData{controlPlane: controlPlane{authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
+	out := reviewData{ControlPlane: health.ControlPlane{Authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
 	var asking sync.WaitGroup
-	asking.Go(func() { out.etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
-	out.replicas, out.endpoint = observeReplicas(ctx, s, at, func(addresses []string) []controlplane.MachineReview {
+	asking.Go(func() { out.Etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
+	out.replicas, out.Endpoint = observeReplicas(ctx, s, at, func(addresses []string) []controlplane.MachineReview {
 		return s.replicas.Review(ctx, addresses, readiness.FilesOf(), at.bundle)
 	})
 	asking.Go(func() { out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, at.bundle) })
@@ -50,7 +52,7 @@ func (s *session) reviewControlPlane(ctx context.Context, at queryTarget) review
 	for _, r := range out.replicas {
 		observed = append(observed, r.Health)
 	}
-	out.controlPlane.replicas = listedReplicas(observed, out.endpoint.Replicas)
+	out.Replicas = health.Replicas(observed, out.Endpoint.Replicas)
 	return out
 }
 
@@ -68,17 +70,17 @@ func (r reviewData) evidence(now time.Time) readiness.Evidence {
 		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(now),
 		Certificates: r.certificateEvidence(), Encryption: r.encryptionEvidence(), Alerts: r.alertEvidence(),
 	}
-	if d := r.etcd.LastDrill(); d != nil {
+	if d := r.Etcd.LastDrill(); d != nil {
 		e.Drill = &readiness.Drill{
-			Ended: time.Unix(d.Finished, 0), Succeeded: d.Succeeded, Problem: indented(d.Problem),
+			Ended: time.Unix(d.Finished, 0), Succeeded: d.Succeeded, Problem: problem.Indented(d.Problem),
 			RTO: time.Duration(d.RTO * float64(time.Second)), RPO: time.Duration(d.RPO) * time.Second,
 			Compared: d.Compared,
 		}
 	}
-	if r.etcd.Silence != nil {
-		e.Etcd.Unread = "etcd does not answer: " + indented(r.etcd.Silence.Error())
+	if r.Etcd.Silence != nil {
+		e.Etcd.Unread = "etcd does not answer: " + problem.Indented(r.Etcd.Silence.Error())
 	} else {
-		e.Etcd.Voters, e.Etcd.Healthy, _ = r.etcd.Voting()
+		e.Etcd.Voters, e.Etcd.Healthy, _ = r.Etcd.Voting()
 	}
 	if len(e.Replicas) == 0 {
 		e.ReplicasUnread = "no replica was observed, neither on the balancers nor on the machines"
@@ -89,7 +91,7 @@ func (r reviewData) evidence(now time.Time) readiness.Evidence {
 		}
 	}
 	if r.nodesErr != nil {
-		e.NodesUnread = "the nodes are unknown: " + indented(r.nodesErr.Error())
+		e.NodesUnread = "the nodes are unknown: " + problem.Indented(r.nodesErr.Error())
 	}
 	for _, node := range r.nodes {
 		e.Nodes = append(e.Nodes, readiness.Node(node))
@@ -103,7 +105,7 @@ func (r reviewData) encryptionEvidence() readiness.Encryption {
 		Stored: map[string]readiness.Stored{},
 	}
 	if r.storeErr != nil {
-		e.StoredUnread = indented(r.storeErr.Error())
+		e.StoredUnread = problem.Indented(r.storeErr.Error())
 	}
 	for resource, stored := range r.stored {
 		e.Stored[resource] = readiness.Stored(stored)
@@ -137,7 +139,7 @@ func queriesCertificates(query string) bool {
 
 func (r reviewData) alertEvidence() readiness.Alerts {
 	if r.alertErr != nil {
-		return readiness.Alerts{Unread: indented(r.alertErr.Error())}
+		return readiness.Alerts{Unread: problem.Indented(r.alertErr.Error())}
 	}
 	out := readiness.Alerts{Rules: len(r.alerts)}
 	for _, a := range r.alerts {
@@ -150,14 +152,14 @@ func (r reviewData) alertEvidence() readiness.Alerts {
 
 func (r reviewData) endpointEvidence() readiness.Endpoint {
 	out := readiness.Endpoint{
-		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.HoldersOfAll(),
-		Unread: r.endpoint.Unobserved(), Kind: string(r.endpoint.kind), Announced: r.endpoint.announced,
+		Address: r.Endpoint.Address, Balancers: len(r.Endpoint.Balancers), Holders: r.Endpoint.HoldersOfAll(),
+		Unread: r.Endpoint.Unobserved(), Kind: string(r.Endpoint.Kind), Announced: r.Endpoint.Announced,
 	}
-	if h := r.endpoint.targets; h != nil {
+	if h := r.Endpoint.Targets; h != nil {
 		out.Silence = h.Silence
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {
-		if r.endpoint.Registered(name) {
+	for _, name := range slices.Sorted(maps.Keys(r.Endpoint.Replicas)) {
+		if r.Endpoint.Registered(name) {
 			out.InRotation = append(out.InRotation, name)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
 
@@ -18,9 +20,9 @@ import (
 // returns the members observed on the machines.
 func (r reviewData) memberEvidence() []readiness.Member {
 	var out []readiness.Member
-	listed := r.etcd.Members
-	if r.etcd.Silence != nil {
-		for _, machine := range r.etcd.Machines {
+	listed := r.Etcd.Members
+	if r.Etcd.Silence != nil {
+		for _, machine := range r.Etcd.Machines {
 			listed = append(listed, membership.MemberStatus{
 				Member:  membership.Member{Name: machine.Member},
 				Address: machine.Address,
@@ -30,10 +32,10 @@ func (r reviewData) memberEvidence() []readiness.Member {
 	for _, m := range listed {
 		member := readiness.Member{
 			Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize,
-			Quota: r.etcd.QuotaOf(m),
+			Quota: r.Etcd.QuotaOf(m),
 		}
 		member.Unread = r.unreadMember(m.Address)
-		for _, machine := range r.etcd.Machines {
+		for _, machine := range r.Etcd.Machines {
 			if machine.Address == m.Address && machine.Member == m.Name {
 				member.Volume = machine.Volume
 			}
@@ -72,11 +74,11 @@ func addReview(m *readiness.Member, review etcd.ObservedMember) {
 
 // unreadMember returns why the machine of a member could not be observed, or "" if it was.
 func (r reviewData) unreadMember(address string) string {
-	for _, machine := range r.etcd.Machines {
+	for _, machine := range r.Etcd.Machines {
 		switch {
 		case machine.Address != address:
 		case machine.Err != nil:
-			return "its machine could not be observed: " + unreachedBecause(machine.Err, address)
+			return "its machine could not be observed: " + health.UnreachedBecause(machine.Err, address)
 		default:
 			return ""
 		}
@@ -86,12 +88,12 @@ func (r reviewData) unreadMember(address string) string {
 
 func (r reviewData) replicaEvidence(now time.Time) []readiness.Replica {
 	var out []readiness.Replica
-	for _, name := range slices.Sorted(maps.Keys(r.controlPlane.replicas)) {
-		seen := r.controlPlane.replicas[name]
+	for _, name := range slices.Sorted(maps.Keys(r.Replicas)) {
+		seen := r.Replicas[name]
 		replica := readiness.Replica{Name: name, Address: seen.Address}
 		switch {
 		case seen.Err != nil:
-			replica.Unread = "its machine could not be observed: " + unreachedBecause(seen.Err, seen.Address)
+			replica.Unread = "its machine could not be observed: " + health.UnreachedBecause(seen.Err, seen.Address)
 		case seen.Name != name:
 			replica.Unread = "its machine has no such replica"
 		}
@@ -112,15 +114,15 @@ func (r reviewData) certificateEvidence() []readiness.Certificate {
 			out = append(out, readiness.Certificate{Of: of, End: end})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.authorities)) {
-		add("CA "+name, r.authorities[name])
+	for _, name := range slices.Sorted(maps.Keys(r.Authorities)) {
+		add("CA "+name, r.Authorities[name])
 	}
-	for _, m := range r.etcd.Machines {
-		add(labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)
+	for _, m := range r.Etcd.Machines {
+		add(health.Labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.controlPlane.replicas)) {
-		seen := r.controlPlane.replicas[name]
-		add(labelled("replica", name, seen.Address), seen.CertificateExpiry)
+	for _, name := range slices.Sorted(maps.Keys(r.Replicas)) {
+		seen := r.Replicas[name]
+		add(health.Labelled("replica", name, seen.Address), seen.CertificateExpiry)
 	}
 	return out
 }
@@ -169,7 +171,7 @@ func unreadBecause(err error) string {
 	if err == nil {
 		return ""
 	}
-	return indented(err.Error())
+	return problem.Indented(err.Error())
 }
 
 // processOf leaves out who scrapes the process, which is observed elsewhere.

@@ -11,13 +11,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/health"
 )
 
 func controlPlaneSchema(ctx context.Context) schema.Schema {
 	attributes := querySchema()
 	attributes["fail_on"] = schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
-		Validators: []validator.Set{setvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
+		Validators: []validator.Set{setvalidator.ValueStringsAre(stringvalidator.OneOf(health.Kinds...))},
 		MarkdownDescription: "Kinds of issues that are errors: `unreachable` (a machine or component that cannot " +
 			"be queried), `unhealthy` (a problem of a machine or component that was queried), `expiring` (a " +
 			"certificate that expires within `certificate_days`). Default: none, so that a failure never blocks " +

@@ -226,7 +226,7 @@ func refuseVersion(diags *diag.Diagnostics, err error) {
 		return
 	}
 	addError(diags, path.Root("version"), "Version not allowed", &problem.Problem{
-		Summary: "Version not allowed", Cause: indented(err.Error()), Unchanged: problem.Nothing, Err: err,
+		Summary: "Version not allowed", Cause: problem.Indented(err.Error()), Unchanged: problem.Nothing, Err: err,
 		Next: "follow the remedy of each rule. Each step is a separate apply.",
 	})
 }
@@ -242,7 +242,7 @@ func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unkn
 	}
 	if s.versions.once(what) {
 		diags.AddAttributeWarning(path.Root("version"), what+" not checked against all running versions",
-			"Cause: "+indented(strings.Join(unknown, "\n"))+
+			"Cause: "+problem.Indented(strings.Join(unknown, "\n"))+
 				"\nNext step: recover the components that do not answer, and plan again. The apply checks again "+
 				"before it changes anything, and refuses a version that is not allowed.")
 	}
