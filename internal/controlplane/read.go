@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -96,18 +97,14 @@ func observeReady(ctx context.Context, s Spec) (Status, error) {
 func observeUntil(ctx context.Context, s Spec, limit time.Duration, enough func(machine.Observed, Status) bool) (
 	Status, machine.Observed, error,
 ) {
-	deadline := time.Now().Add(limit)
-	for {
-		status, f, err := observeStatus(ctx, s)
-		if err != nil || enough(f, status) || time.Now().After(deadline) {
-			return status, f, err
-		}
-		select {
-		case <-time.After(pollInterval):
-		case <-ctx.Done():
-			return Status{}, machine.Observed{}, ctx.Err()
-		}
-	}
+	var status Status
+	var f machine.Observed
+	_, err := poll.Until(ctx, pollInterval, limit, func() (bool, error) {
+		var err error
+		status, f, err = observeStatus(ctx, s)
+		return err == nil && enough(f, status), err
+	})
+	return status, f, err
 }
 
 // isUp reports whether all components are ready, and none has ended and waits for its next start.

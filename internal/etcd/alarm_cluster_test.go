@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -289,7 +289,7 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	m := v.Members[slices.IndexFunc(v.Members, func(m membership.Member) bool { return m.ID != v.Leader })]
 	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	// The process ends right after the removal, so the alarm has no member.
-	if _, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+	if _, err := poll.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		err := c.clients.ViaVoter(f.context(), v, m.ID, func(address string) error {
 			return c.clients.Remove(f.context(), address, m.ID)
 		})

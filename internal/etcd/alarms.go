@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -244,7 +245,7 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 		return client.ErrNoAnswer
 	}
 	var difference string
-	done, err := wait.Until(ctx, p.Poll, p.ConditionTimeout, func() (bool, error) {
+	done, err := poll.Until(ctx, p.Poll, p.ConditionTimeout, func() (bool, error) {
 		var comparable bool
 		var err error
 		difference, comparable, err = c.CompareData(ctx, asked)

@@ -18,6 +18,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -690,7 +691,7 @@ func (f *fleet) removeByHand(through, s Spec) {
 		f.t.Fatal(err)
 	}
 	defer clients.Close()
-	if _, err := wait.Until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
+	if _, err := poll.Until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
 		err := clients.Remove(f.context(), through.Host.Address(), entry.ID)
 		return err == nil, nil
 	}); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -66,7 +66,7 @@ func notConverted(v membership.View, agreed, wanted string) error {
 // endDowngrade ends the downgrade when the last member runs the older version. etcd does so itself
 // a few seconds later, unless it is configured not to look.
 func (c *updating) endDowngrade(ctx context.Context) error {
-	_, err := wait.Until(ctx, c.cl.pace.Poll, c.cl.pace.ConditionTimeout, func() (bool, error) {
+	_, err := poll.Until(ctx, c.cl.pace.Poll, c.cl.pace.ConditionTimeout, func() (bool, error) {
 		v, err := c.clients.View(ctx, c.cl.addresses(c.s))
 		if err != nil {
 			return false, nil // etcd ends it

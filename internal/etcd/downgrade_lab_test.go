@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -45,7 +45,7 @@ func TestDowngradeOnMachines(t *testing.T) {
 func (r *rig) agreed(minor string) {
 	r.t.Helper()
 	var v membership.View
-	done, err := wait.Until(r.t.Context(), 200*time.Millisecond, 30*time.Second, func() (bool, error) {
+	done, err := poll.Until(r.t.Context(), 200*time.Millisecond, 30*time.Second, func() (bool, error) {
 		s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle)
 		v = r.view()
 		for _, m := range v.Members {

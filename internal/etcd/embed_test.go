@@ -27,10 +27,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -493,7 +493,7 @@ func (m *testMachine) start() error {
 // startEtcd starts etcd, and again while the members that it joins have not decided the cluster's version, which takes
 // them a moment after the first start. etcd exits then, and systemd starts it again.
 func (m *testMachine) startEtcd(config *embed.Config) (server *embed.Etcd, err error) {
-	_, _ = wait.Until(m.t.Context(), 100*time.Millisecond, 10*time.Second, func() (bool, error) {
+	_, _ = poll.Until(m.t.Context(), 100*time.Millisecond, 10*time.Second, func() (bool, error) {
 		server, err = embed.StartEtcd(config)
 		return err == nil || !strings.Contains(err.Error(), "incompatible with current running cluster"), nil
 	})
@@ -704,7 +704,7 @@ func (f *fleet) wantRoster(s Spec, want string) membership.View {
 func (f *fleet) calm(s Spec) membership.View {
 	f.t.Helper()
 	var v membership.View
-	done, err := wait.Until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
+	done, err := poll.Until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
 		var err error
 		v, err = f.clusters.of(s).view(f.context(), s)
 		return err == nil && membership.RequireAllHealthy(v) == nil, nil

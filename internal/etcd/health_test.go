@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -166,7 +166,7 @@ func TestHealth(t *testing.T) {
 	f.kill("cp2", true)
 	f.clusters = f.coordinator()
 	var got Health
-	done, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+	done, err := poll.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got = f.clusters.Health(f.context(), hosts, f.bundle)
 		_, healthy, _ := got.Voting()
 		return got.Silence == nil && got.Leader() != "" && got.ClusterVersion != "" && healthy == 2, nil

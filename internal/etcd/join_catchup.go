@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -114,7 +115,7 @@ func (j *joining) undo(ctx context.Context) {
 	}
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cl.pace.Cleanup)
 	defer cancel()
-	_, err := wait.Until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
+	_, err := poll.Until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
 		v, err := j.clients.View(fresh, j.cl.addresses(j.s))
 		if err != nil {
 			return false, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -123,7 +123,7 @@ func (cl *cluster) awaitLeader(
 	ctx context.Context, clients *client.Clients, s Spec, to *string,
 ) (view membership.View, err error) {
 	var cause error
-	done, err := wait.Until(ctx, cl.pace.Poll, cl.pace.ConditionTimeout, func() (bool, error) {
+	done, err := poll.Until(ctx, cl.pace.Poll, cl.pace.ConditionTimeout, func() (bool, error) {
 		var err error
 		if view, err = cl.observeToChange(ctx, clients, s); err != nil {
 			return false, notMaintained(notMoved, s, err)

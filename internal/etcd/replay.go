@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -50,7 +50,7 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 		return refusedBy(err, "etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
 			problem.Nothing, "apply again")
 	}
-	done, err := wait.Until(ctx, 10*c.cl.pace.Poll, c.cl.pace.StallTimeout, func() (bool, error) {
+	done, err := poll.Until(ctx, 10*c.cl.pace.Poll, c.cl.pace.StallTimeout, func() (bool, error) {
 		newest, err = c.raftSnapshot(ctx)
 		return err == nil && newest.Members.Same(v), err
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -80,7 +80,7 @@ func (r *rig) restartTwice() {
 func (r *rig) awaitHealthy() {
 	r.t.Helper()
 	var v membership.View
-	done, err := wait.Until(r.t.Context(), 200*time.Millisecond, 20*time.Second, func() (bool, error) {
+	done, err := poll.Until(r.t.Context(), 200*time.Millisecond, 20*time.Second, func() (bool, error) {
 		s := r.specs["cp1"]
 		var err error
 		v, err = r.clusters.of(s).view(r.t.Context(), s)

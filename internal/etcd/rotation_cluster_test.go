@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -238,7 +238,7 @@ func (f *fleet) lead(s Spec) {
 		f.t.Fatal(err)
 	}
 	defer clients.Close()
-	done, err := wait.Until(f.context(), 50*time.Millisecond, 10*time.Second, func() (bool, error) {
+	done, err := poll.Until(f.context(), 50*time.Millisecond, 10*time.Second, func() (bool, error) {
 		v := f.calm(s)
 		if leaderOf(v) == s.Name {
 			return true, nil

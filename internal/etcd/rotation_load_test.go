@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 )
 
 // writer is a client of the cluster that knows one generation of the authority, as an API
@@ -105,7 +106,7 @@ func (f *fleet) accepted(writers []*writer) {
 	f.t.Helper()
 	for _, w := range writers {
 		for _, address := range w.addresses {
-			done, err := wait.Until(f.context(), 20*time.Millisecond, 10*time.Second, func() (bool, error) {
+			done, err := poll.Until(f.context(), 20*time.Millisecond, 10*time.Second, func() (bool, error) {
 				return w.put(f.context(), address, "/accepted/"+w.name, address) == nil, nil
 			})
 			if !done || err != nil {

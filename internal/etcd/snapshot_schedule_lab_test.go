@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 )
 
 const (
@@ -67,7 +67,7 @@ func (r *rig) unrestarted(f func()) {
 func (r *rig) leader() string {
 	r.t.Helper()
 	var leader string
-	done, err := wait.Until(r.t.Context(), r.clusters.pace.Poll, r.clusters.pace.StallTimeout, func() (bool, error) {
+	done, err := poll.Until(r.t.Context(), r.clusters.pace.Poll, r.clusters.pace.StallTimeout, func() (bool, error) {
 		for _, name := range everyone {
 			if status, err := r.clusters.Read(r.t.Context(), r.specs[name]); err == nil && status.Leader && status.Healthy {
 				leader = name

@@ -7,8 +7,8 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 )
 
 func TestUnmanaged(t *testing.T) {
@@ -150,7 +150,7 @@ func TestMemberAddedByHand(t *testing.T) {
 	}
 	defer clients.Close()
 	var id uint64
-	if _, err := wait.Until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
+	if _, err := poll.Until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
 		id, err = clients.AddLearner(f.context(), f.address("cp1"), more["cp9"].PeerURL())
 		return err == nil, nil
 	}); err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -266,7 +267,7 @@ func (r *rig) refuseDeadMachine() {
 // calm waits until every member is healthy.
 func (r *rig) calm() {
 	r.t.Helper()
-	done, err := wait.Until(r.t.Context(), 100*time.Millisecond, time.Minute, func() (bool, error) {
+	done, err := poll.Until(r.t.Context(), 100*time.Millisecond, time.Minute, func() (bool, error) {
 		v, err := r.clusters.of(r.specs["cp1"]).view(r.t.Context(), r.specs["cp1"])
 		return err == nil && membership.RequireAllHealthy(v) == nil, nil
 	})
@@ -331,7 +332,7 @@ func (r *rig) giveUp() {
 	r.to(newRelease)
 	r.only([]string{first}, "upgrade one", r.update)
 	w := r.writer()
-	done, err := wait.Until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) {
+	done, err := poll.Until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) {
 		return w.count.Load() > 50, nil
 	})
 	if !done || err != nil {
@@ -522,7 +523,7 @@ func (r *rig) noWayBack() {
 		command = append(command, "--"+flag+"="+flags[flag])
 	}
 	r.sh("cp3", "systemctl stop etcd\n"+strings.Join(command, " "))
-	done, err := wait.Until(r.t.Context(), 200*time.Millisecond, 30*time.Second, func() (bool, error) {
+	done, err := poll.Until(r.t.Context(), 200*time.Millisecond, 30*time.Second, func() (bool, error) {
 		seen, err := r.clusters.Survey(r.t.Context(), s.Peers, s.Bundle)
 		return seen.ClusterVersion == "3.6", err
 	})

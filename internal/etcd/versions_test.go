@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 )
 
 func TestSurvey(t *testing.T) {
@@ -22,7 +22,7 @@ func TestSurvey(t *testing.T) {
 		hosts[s.Host.Address()] = s.Host
 	}
 	f.clusters = f.coordinator()
-	done, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+	done, err := poll.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got, err := f.clusters.Survey(f.context(), hosts, f.bundle)
 		// the first cluster version is set after the first election
 		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 {

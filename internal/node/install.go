@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/packages"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
@@ -132,29 +133,24 @@ var (
 
 // await waits until the kubelet has run for a while.
 func await(ctx context.Context, m Machine) error {
-	begun := time.Now()
+	var active string
 	var since time.Time
-	for {
+	done, err := poll.Until(ctx, time.Second, startTimeout, func() (bool, error) {
 		facts, err := m.Observe(ctx, host.Query{Units: []string{Unit}})
 		if err != nil {
-			return fmt.Errorf("wait for the kubelet: %w", err)
+			return false, fmt.Errorf("wait for the kubelet: %w", err)
 		}
-		active := facts.Units[Unit].Active
+		active = facts.Units[Unit].Active
 		switch {
 		case active != "active":
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
-		case time.Since(since) >= steady:
-			return nil
 		}
-		if time.Since(begun) >= startTimeout {
-			return fmt.Errorf("%w: %s is %s; its log is in journalctl -u %s", errKubelet, Unit, active, Unit)
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return !since.IsZero() && time.Since(since) >= steady, nil
+	})
+	if err == nil && !done {
+		return fmt.Errorf("%w: %s is %s; its log is in journalctl -u %s", errKubelet, Unit, active, Unit)
 	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	miekg "github.com/miekg/dns"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -251,9 +252,9 @@ func (z zone) waitUntilSpread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end := time.Now().Add(spreadTimeout)
-	for {
-		var late []string
+	var late []string
+	spread, err := poll.Until(ctx, spreadInterval, spreadTimeout, func() (bool, error) {
+		late = nil
 		for _, server := range servers {
 			if serial, err := z.serial(ctx, server); err != nil {
 				late = append(late, problem.Line(err.Error()))
@@ -261,19 +262,12 @@ func (z zone) waitUntilSpread(ctx context.Context) error {
 				late = append(late, fmt.Sprintf("%s has serial %d, not %d", server, serial, wanted))
 			}
 		}
-		switch {
-		case len(late) == 0:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case time.Now().After(end):
-			return fmt.Errorf("%w: %s", errLagging, strings.Join(late, "; "))
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(spreadInterval):
-		}
+		return len(late) == 0, nil
+	})
+	if err != nil || spread {
+		return err
 	}
+	return fmt.Errorf("%w: %s", errLagging, strings.Join(late, "; "))
 }
 
 // serial returns the version of the zone that a server has.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -35,28 +36,22 @@ func checkReachable(ctx context.Context, s Spec, seen map[string]balancer) error
 	others := slices.DeleteFunc(names(reachableOf(seen)), func(name string) bool {
 		return seen[name].holdsVIP(s.Address)
 	})
-	end := time.Now().Add(reachTimeout)
+	var failed map[string]string
 	unreached := s.vips()
-	for {
-		failed, err := unreachedFrom(ctx, s, unreached[0], others)
-		if err != nil {
-			return err
-		}
-		if len(failed) == 0 {
-			if unreached = unreached[1:]; len(unreached) == 0 {
-				return nil
+	reached, err := poll.Until(ctx, reachInterval, reachTimeout, func() (bool, error) {
+		for len(unreached) > 0 {
+			var err error
+			if failed, err = unreachedFrom(ctx, s, unreached[0], others); err != nil || len(failed) > 0 {
+				return false, err
 			}
-			continue
+			unreached = unreached[1:]
 		}
-		if time.Now().After(end) {
-			return notReachedError(s, unreached[0], seen, failed)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(reachInterval):
-		}
+		return true, nil
+	})
+	if err != nil || reached {
+		return err
 	}
+	return notReachedError(s, unreached[0], seen, failed)
 }
 
 // unreachedFrom returns the hosts that do not reach a VIP, each with the state of its

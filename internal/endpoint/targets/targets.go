@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/poll"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -196,15 +197,5 @@ func (s *Set) InUseError(remaining []string) error {
 
 // WaitUntil calls try until it succeeds or timeout has passed, and returns its last error.
 func WaitUntil(ctx context.Context, timeout time.Duration, try func(context.Context) error) error {
-	end := time.Now().Add(timeout)
-	for {
-		err := try(ctx)
-		if err == nil || ctx.Err() != nil || time.Now().After(end) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(interval):
-		}
-	}
+	return poll.Succeed(ctx, interval, timeout, try)
 }

@@ -1,4 +1,4 @@
-// Package wait is how changes of one cluster wait: for their turn, and for conditions.
+// Package wait is how changes of one cluster wait for their turn, and how long they have waited.
 package wait
 
 import (
@@ -180,24 +180,6 @@ func (l *Clock) Lasted() time.Duration {
 		return 0
 	}
 	return l.turn.Held() - l.from
-}
-
-// Until polls f until it reports done, fails, or limit is over; in the last case it
-// returns false. The error is f's, or that ctx ended.
-func Until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
-	end := time.Now().Add(limit)
-	for {
-		done, err := f()
-		if done || err != nil {
-			return done, err
-		}
-		if time.Now().Add(every).After(end) {
-			return false, ctx.Err()
-		}
-		if err := Pause(ctx, every); err != nil {
-			return false, err
-		}
-	}
 }
 
 // Pause waits for d, or returns early with ctx's error.
