@@ -226,16 +226,8 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 	if !in.Self.Reached() {
 		return abandonWithoutQuorum(in)
 	}
-	if reason := in.occupied(); reason != "" && !in.mayBeElsewhere() {
-		return leaveDecision{Kind: leaveOccupied, Reason: reason} // no cluster is left to remove it from
-	}
-	if in.occupied() != "" {
-		return leaveDecision{
-			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers to remove the member, and " + in.occupied(),
-			Next: "restore the quorum of the cluster and destroy again: the other members then remove this one, " +
-				"and the machine is not changed",
-		}
+	if reason := in.occupied(); reason != "" {
+		return leaveOccupiedWithoutQuorum(in, reason)
 	}
 	if in.Protected && in.OnVolume { // as with data in a directory, whether the member has served is not known
 		return leaveDecision{
@@ -246,39 +238,68 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 				pki.AllowDeletion,
 		}
 	}
-	var unknown, running []string
-	var unsaid []machine.Observed
-	began := []machine.Observed{}
-	anyRuns := in.Self.Running()
+	return leaveStopped(in, in.withoutQuorum())
+}
+
+// leaveOccupiedWithoutQuorum decides for a machine that something else occupies, for a reason.
+func leaveOccupiedWithoutQuorum(in leaveInput, reason string) leaveDecision {
+	if !in.mayBeElsewhere() {
+		return leaveDecision{Kind: leaveOccupied, Reason: reason} // no cluster is left to remove it from
+	}
+	return leaveDecision{
+		Kind: leaveWait, Otherwise: leaveRefuse,
+		Reason: "no quorum of the cluster answers to remove the member, and " + reason,
+		Next: "restore the quorum of the cluster and destroy again: the other members then remove this one, " +
+			"and the machine is not changed",
+	}
+}
+
+// membersWithoutQuorum is what the machines of a cluster that does not answer have.
+type membersWithoutQuorum struct {
+	unreached  []string           // labels of the others that could not be reached
+	undeclared []machine.Observed // those of them that are not declared lost
+	running    []string           // labels of the others whose etcd runs, and that do not leave too
+	began      []machine.Observed // all that have a member, including this one
+	anyRuns    bool               // etcd runs on any of them
+}
+
+func (in leaveInput) withoutQuorum() membersWithoutQuorum {
+	out := membersWithoutQuorum{began: []machine.Observed{}, anyRuns: in.Self.Running()}
 	for _, m := range append(slices.Clone(in.Others), in.Self) {
 		if m.Reached() && m.HasMember() {
-			began = append(began, m)
+			out.began = append(out.began, m)
 		}
 	}
 	for _, m := range in.Others {
 		switch {
 		case !m.Reached():
-			unknown = append(unknown, m.Label())
+			out.unreached = append(out.unreached, m.Label())
 			if !in.Abandon.Covers(m.Address, m.Err) {
-				unsaid = append(unsaid, m)
+				out.undeclared = append(out.undeclared, m)
 			}
 		case m.Running():
-			anyRuns = true
+			out.anyRuns = true
 			if !in.Leaving[m.Name] {
-				running = append(running, m.Label())
+				out.running = append(out.running, m.Label())
 			}
 		}
 	}
+	return out
+}
+
+// leaveStopped decides whether the member may be stopped although no quorum can remove it.
+func leaveStopped(in leaveInput, members membersWithoutQuorum) leaveDecision {
 	clean := leaveDecision{Kind: leaveClean, Keep: true}
 	late := leaveDecision{Kind: leaveWait, Otherwise: leaveClean, Keep: true}
-	switch {
-	case len(unsaid) > 0:
+	switch began := members.began; {
+	case len(members.undeclared) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "),
-			Next:   unsaidNext(unsaid),
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " +
+				strings.Join(members.unreached, ", "),
+			Next: unsaidNext(members.undeclared),
 		}
-	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
+	case len(members.unreached) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
 		return clean
 	case in.Protected && in.Self.Retired() != "":
 		return refuseRetired(in.Self.Retired())
@@ -289,16 +310,17 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and apply again; " +
 				pki.AllowDeletion,
 		}
-	case len(running) > 0:
+	case len(members.running) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "quorum lost: no quorum of the cluster answers, but etcd is still running on " + strings.Join(running, ", "),
+			Reason: "quorum lost: no quorum of the cluster answers, but etcd is still running on " +
+				strings.Join(members.running, ", "),
 			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and destroy again; " +
 				"to give up the whole cluster, destroy all of its members in one run, or stop etcd on those machines first",
 		}
 	case len(in.staying()) > 0:
 		return refuseVanished(in)
-	case anyRuns:
+	case members.anyRuns:
 		return late
 	}
 	return clean

@@ -24,58 +24,82 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
+	u, err := observeToUpdate(ctx, before, s)
+	if err != nil {
+		return endpoint.Status{}, err
+	}
+	if _, err := cleanHosts(ctx, u.former.Spec, u.former.lost, notChanged); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := claim(ctx, s, "changed", u.reachable, u.former.remaining()); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := installOn(ctx, s, u.reachable); err != nil {
+		return endpoint.Status{}, err
+	}
+	return u.apply(ctx)
+}
+
+// observedUpdate is what was observed before an update, which nothing refuses.
+type observedUpdate struct {
+	spec            Spec // as wanted
+	seen, reachable map[string]balancer
+	leaving         Spec // the hosts that leave
+	gone            map[string]balancer
+	former          forgotten
+}
+
+// observeToUpdate observes all hosts and refuses the update if anything prevents it. It changes nothing.
+func observeToUpdate(ctx context.Context, before, s Spec) (u observedUpdate, err error) {
+	u.spec = s
+	if u.seen, err = observe(ctx, s, updateQuery(before, s)); err != nil {
+		return u, refusedError(s, "changed", err)
+	}
+	if err := refuseOtherEndpoints(s, "changed", u.seen); err != nil {
+		return u, err
+	}
+	u.leaving = leavingHosts(before, s, u.seen)
+	u.reachable = reachableOf(u.seen)
+	if len(u.reachable) == 0 {
+		return u, refusedError(s, "changed", unreachableOf(u.seen))
+	}
+	if u.former, err = forgottenHosts(ctx, s, u.leaving, u.reachable); err != nil {
+		return u, refusedError(s, "changed", err)
+	}
+	if err := checkUpdate(ctx, before, s, u.seen, u.leaving, u.former.Spec); err != nil {
+		return u, err
+	}
+	u.gone, err = observeLeaving(ctx, s, u.leaving, u.reachable)
+	return u, err
+}
+
+// updateQuery asks for what an update needs to know of a host.
+func updateQuery(before, s Spec) host.Query {
 	adding := slices.ContainsFunc(s.vips(), func(address string) bool { return !slices.Contains(before.vips(), address) })
 	query := balancerQuery(s, adding || before.HandOver != "" || s.HandOver != "")
 	if before.Inherit && !s.Inherit {
 		addFormer(&query)
 	}
-	seen, err := observe(ctx, s, query)
-	if err != nil {
-		return endpoint.Status{}, refusedError(s, "changed", err)
-	}
-	if err := refuseOtherEndpoints(s, "changed", seen); err != nil {
-		return endpoint.Status{}, err
-	}
-	leaving := leavingHosts(before, s, seen)
-	reachable := reachableOf(seen)
-	if len(reachable) == 0 {
-		return endpoint.Status{}, refusedError(s, "changed", unreachableOf(seen))
-	}
-	former, err := forgottenHosts(ctx, s, leaving, reachable)
-	if err != nil {
-		return endpoint.Status{}, refusedError(s, "changed", err)
-	}
-	if err := checkUpdate(ctx, before, s, seen, leaving, former.Spec); err != nil {
-		return endpoint.Status{}, err
-	}
-	gone, err := observeLeaving(ctx, s, leaving, reachable)
+	return query
+}
+
+// apply stops the hosts that leave, configures the others, and cleans those that have left.
+func (u observedUpdate) apply(ctx context.Context) (endpoint.Status, error) {
+	lost, err := stopLeavingHosts(ctx, u.leaving, u.gone)
 	if err != nil {
 		return endpoint.Status{}, err
 	}
-	if _, err := cleanHosts(ctx, former.Spec, former.lost, notChanged); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := claim(ctx, s, "changed", reachable, former.remaining()); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := installOn(ctx, s, reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	lost, err := stopLeavingHosts(ctx, leaving, gone)
-	if err != nil {
-		return endpoint.Status{}, err
-	}
-	observed, err := configure(ctx, s, reachable)
+	observed, err := configure(ctx, u.spec, u.reachable)
 	if err != nil {
 		return observed, err
 	}
-	if _, err := cleanHosts(ctx, leaving, lost, changedOnOthers); err != nil {
+	if _, err := cleanHosts(ctx, u.leaving, lost, changedOnOthers); err != nil {
 		return observed, err
 	}
-	if err := unchangedHosts(ctx, s, leaving, seen, lost); err != nil {
+	if err := unchangedHosts(ctx, u.spec, u.leaving, u.seen, lost); err != nil {
 		return observed, err
 	}
-	return observed, requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, changedOnOthers, othersDone)
+	return observed, requireAbandoned(ctx, u.former.Spec, u.former.lost, u.spec.Abandon, changedOnOthers, othersDone)
 }
 
 // checkUpdate refuses an update before anything is changed. gone are the hosts that the endpoint will no longer have.
