@@ -7,21 +7,27 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/review"
 )
 
 // reasonsOf returns the reasons in a comment for the change of one attribute.
 func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
 	t.Helper()
+	return reasonsIn(t, kind, map[string]any{
+		"actions": []string{"update"}, "before": map[string]any{attribute: nil},
+		"after": map[string]any{attribute: nil}, "after_unknown": map[string]any{attribute: true},
+	})
+}
+
+// reasonsIn returns the reasons in a comment for a change of a resource.
+func reasonsIn(t *testing.T, kind string, change map[string]any) []review.Reason {
+	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"format_version": "1.2",
 		"resource_changes": []any{map[string]any{
 			"address": kind + ".x", "mode": "managed", "type": kind, "name": "x",
-			"provider_name": "registry.terraform.io/kubequorum/kube",
-			"change": map[string]any{
-				"actions": []string{"update"}, "before": map[string]any{attribute: nil},
-				"after": map[string]any{attribute: nil}, "after_unknown": map[string]any{attribute: true},
-			},
+			"provider_name": "registry.terraform.io/kubequorum/kube", "change": change,
 		}},
 	})
 	if err != nil {
@@ -66,5 +72,21 @@ func TestReviewKnowsArguments(t *testing.T) {
 				t.Errorf("%s.%s is found, and told as a reason: %v", meta.TypeName, name, reasons)
 			}
 		}
+	}
+}
+
+// TestReviewKnowsReaders: the comment finds out which component reads a file as the provider does.
+func TestReviewKnowsReaders(t *testing.T) {
+	replica := func(content string) map[string]any {
+		return map[string]any{
+			"files":      map[string]any{"x.yaml": map[string]any{"content": content}},
+			"extra_args": map[string]any{"scheduler": map[string]any{"config": component.ConfigFilePath("x.yaml")}},
+		}
+	}
+	reasons := reasonsIn(t, "kube_control_plane_replica", map[string]any{
+		"actions": []string{"update"}, "before": replica("a"), "after": replica("b"),
+	})
+	if len(reasons) != 1 || reasons[0].Effect != review.Behind {
+		t.Errorf("a changed file of the scheduler: %+v", reasons)
 	}
 }

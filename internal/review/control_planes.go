@@ -91,7 +91,7 @@ func (p controlPlanes) add(r *tfjson.ResourceChange, action Action) error {
 			beforeVisible: attributes(visible(r.Change.Before, r.Change.BeforeSensitive)),
 			afterVisible:  attributes(visible(r.Change.After, r.Change.AfterSensitive)),
 		}
-		resource.Reasons = c.reasons(r.Type, len(own.Drift) > 0)
+		resource.Reasons = c.reasons(r.Type, own.Drift)
 	}
 	switch r.Type {
 	case "kube_etcd_member":

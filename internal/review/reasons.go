@@ -29,9 +29,6 @@ var inertRegistration = []string{
 // inertVolume are where a volume is found, and a statement about the machine that had it before.
 var inertVolume = []string{"device", "uuid", "fenced"}
 
-// behindAPIServer are the components of a replica whose restart leaves it in rotation: those of another one take over.
-var behindAPIServer = []string{"controller_manager", "scheduler"}
-
 // inertMetrics and inertHAProxy are the parts of these arguments that only timers or packages depend on.
 var (
 	inertMetrics = []string{"textfile_directory"}
@@ -71,10 +68,10 @@ type change struct {
 }
 
 // reasons lists the reasons for which a resource is changed.
-func (c change) reasons(kind string, drifted bool) []Reason {
+func (c change) reasons(kind string, drift []string) []Reason {
 	var reasons []Reason
-	if drifted {
-		reasons = append(reasons, Reason{Text: "drift is repaired", Effect: Repair})
+	if len(drift) > 0 {
+		reasons = append(reasons, Reason{Text: "drift is repaired", Effect: repairEffect(kind, drift)})
 	}
 	known := arguments(kind)
 	names := slices.Sorted(maps.Keys(c.after))
@@ -94,6 +91,9 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 			continue
 		}
 		reason := c.reason(name, a)
+		if kind == "kube_control_plane_replica" {
+			reason.Effect = c.replicaEffect(name, reason.Effect)
+		}
 		if request, ok := requests[name]; ok {
 			reason.Effect = request(c)
 		} else if observed {
@@ -182,17 +182,10 @@ func anyTrue(marks any) bool {
 func (c change) reason(name string, a argument) Reason {
 	before, after := c.beforeVisible[name], c.afterVisible[name]
 	if keys := keysChanged("", before, after, a.shown); len(keys) > 0 {
-		reason := Reason{Text: a.label + " " + strings.Join(keys, ", ")}
+		reason := Reason{Text: a.label + " " + strings.Join(keys, ", "), Effect: c.effectOf(name, a)}
 		for _, key := range keys {
-			key = strings.TrimLeft(key, "+−")
-			switch {
-			case a.ends != nil && a.ends(key, attributes(after)):
+			if a.ends != nil && a.ends(strings.TrimLeft(key, "+−"), attributes(after)) {
 				reason.Effect, reason.Ends = max(reason.Effect, Reload), true
-			case hasPrefix(key, a.inert):
-			case hasPrefix(key, a.behind):
-				reason.Effect = max(reason.Effect, Behind)
-			default:
-				reason.Effect = max(reason.Effect, a.effect)
 			}
 		}
 		return reason
@@ -205,6 +198,27 @@ func (c change) reason(name string, a argument) Reason {
 		reason.Effect, reason.Ends = max(reason.Effect, Reload), true
 	}
 	return reason
+}
+
+// effectOf returns the effect of the changed keys of an argument, also of those that may not be shown.
+func (c change) effectOf(name string, a argument) Effect {
+	effect := None
+	keys := keysChanged("", c.before[name], withUnknown(c.after[name], c.unknown[name]), false)
+	for _, key := range keys {
+		key = strings.TrimLeft(key, "+−")
+		switch {
+		case a.ends != nil && a.ends(key, attributes(c.afterVisible[name])):
+		case hasPrefix(key, a.inert):
+		case hasPrefix(key, a.behind):
+			effect = max(effect, Behind)
+		default:
+			effect = max(effect, a.effect)
+		}
+	}
+	if _, whole := withUnknown(nil, c.unknown[name]).(unknownValue); whole {
+		return max(effect, a.effect)
+	}
+	return effect
 }
 
 func hasPrefix(key string, prefixes []string) bool {

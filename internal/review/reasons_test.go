@@ -57,6 +57,7 @@ func TestInertParts(t *testing.T) {
 		},
 	} {
 		change := change{
+			before: map[string]any{c.name: c.before}, after: map[string]any{c.name: c.after},
 			beforeVisible: map[string]any{c.name: c.before}, afterVisible: map[string]any{c.name: c.after},
 		}
 		if got := change.reason(c.name, arguments(c.kind)[c.name]); got != c.want {
