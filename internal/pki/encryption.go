@@ -62,18 +62,29 @@ func (e Encryption) Covers(resource string) bool {
 	return e.Kind != Plain && slices.Contains(e.Resources, resource)
 }
 
-// introduced returns e as a rotation to the given number introduces it, after the one in use. If a key of its kind was
-// withdrawn, it is the last of these: otherwise two keys could have one name, and no API server could read what the
-// first has encrypted.
-func (e Encryption) introduced(generation int, inUse Encryption, withdrawn []Encryption) (Encryption, error) {
-	if err := errors.Join(e.splits(inUse), inUse.splits(e)); err != nil {
+// introduce returns e as a rotation to the given number introduces it. If a key of its kind was withdrawn, it is the
+// last of these.
+func (b *Bundle) introduce(e Encryption, generation int) (Encryption, error) {
+	if err := errors.Join(e.splits(b.Encryption), b.Encryption.splits(e)); err != nil {
 		return Encryption{}, err
 	}
-	if other, ok := lastOf(e.Kind, withdrawn); ok {
+	if other, ok := lastOf(e.Kind, b.WithdrawnKeys); ok {
 		e.Name, e.Key = other.Name, other.Key
 		return e, nil
 	}
-	return e.fresh(generation, inUse)
+	return e.fresh(generation, b.keptEncryptions())
+}
+
+// keptEncryptions returns all encryptions that the bundle has: those that API servers can read, and those that old
+// backups need.
+func (b *Bundle) keptEncryptions() []Encryption {
+	kept := append([]Encryption{b.Encryption}, b.WithdrawnKeys...)
+	for _, e := range []*Encryption{b.EncryptionRotation.Other, b.EncryptionRotation.Former} {
+		if e != nil {
+			kept = append(kept, *e)
+		}
+	}
+	return kept
 }
 
 // lastOf returns the last encryption of a kind.
@@ -104,16 +115,17 @@ func (e Encryption) splits(other Encryption) error {
 	return nil
 }
 
-// fresh returns e as a rotation to the given number introduces it, after the one in use. If it has a key, the key is
-// new and its name differs from that one's, which kubeadm's administrator may have chosen.
-func (e Encryption) fresh(generation int, inUse Encryption) (Encryption, error) {
+// fresh returns e as a rotation to the given number introduces it. If it has a key, the key is new, and its name
+// differs from those of the kept ones, which kubeadm's administrator may have chosen: of two keys with one name, only
+// one could be used to read what either has encrypted.
+func (e Encryption) fresh(generation int, kept []Encryption) (Encryption, error) {
 	if e.Kind == Plain || e.Kind == KMS {
 		return e, nil
 	}
 	key := make([]byte, encryptionKeyBytes)
 	rand.Read(key) // never fails: crypto/rand ends the process instead
 	number := (generation+stages-1)/stages + 1
-	if inUse.Name == keyName(number) {
+	for slices.ContainsFunc(kept, func(other Encryption) bool { return other.Name == keyName(number) }) {
 		number++
 	}
 	e.Name, e.Key = keyName(number), base64.StdEncoding.EncodeToString(key)

@@ -42,7 +42,7 @@ func TestNewEncryptionKeys(t *testing.T) {
 	keys := map[string]bool{}
 	for generation, name := range map[int]string{0: "key1", 1: "key2", 3: "key2", 4: "key3", 6: "key3", 7: "key4"} {
 		own := Encryption{Kind: AESCBC, Resources: []string{"secrets"}, Name: "mine", Key: "mine"}
-		e, err := own.fresh(generation, Encryption{})
+		e, err := own.fresh(generation, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +55,8 @@ func TestNewEncryptionKeys(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"key1": "key2", "key2": "key3", "own": "key2"} { // as imported
-		inUse := Encryption{Kind: AESCBC, Name: name}
-		if e, err := (Encryption{Kind: AESCBC}).fresh(1, inUse); err != nil || e.Name != want {
+		kept := []Encryption{{Kind: AESCBC, Name: name}}
+		if e, err := (Encryption{Kind: AESCBC}).fresh(1, kept); err != nil || e.Name != want {
 			t.Errorf("after %s comes %s, %v; want %s", name, e.Name, err, want)
 		}
 	}
@@ -64,9 +64,58 @@ func TestNewEncryptionKeys(t *testing.T) {
 		Kind: KMS, Resources: []string{"secrets"}, Name: "vault",
 		Endpoint: "unix:///run/kms.sock", Timeout: "3s",
 	}} {
-		if got, err := e.fresh(1, Encryption{}); err != nil || !reflect.DeepEqual(got, e) {
+		if got, err := e.fresh(1, nil); err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("%s becomes %s: %v", e, got, err)
 		}
+	}
+}
+
+// TestKeptNames: a new key has the name of none that the bundle keeps, so that each of them can be used again. Names of
+// imported keys are those of before.
+func TestKeptNames(t *testing.T) {
+	supplied := func(kind EncryptionKind) Next {
+		return Next{Encryption: Encryption{Kind: kind, Resources: []string{"secrets"}}}
+	}
+	type step struct {
+		to   int
+		kind EncryptionKind
+	}
+	for _, c := range []struct {
+		name  string
+		first string
+		steps []step
+		want  string // name of the next key at the end
+	}{
+		{"one in use", "key2", []step{{1, Secretbox}}, "key3"},
+		{"the former one", "key3", []step{{1, Secretbox}, {2, Secretbox}, {3, Secretbox}, {4, Secretbox}}, "key4"},
+		{"a withdrawn one", "own", []step{{1, AESCBC}, {0, Secretbox}, {1, Secretbox}}, "key3"},
+		{"two of them", "key3", []step{{1, AESCBC}, {0, Secretbox}, {1, Secretbox}}, "key4"},
+		{
+			"a withdrawn one, and the former one", "key4",
+			[]step{{1, Secretbox}, {2, Secretbox}, {3, Secretbox}, {4, AESCBC}, {3, Secretbox}, {4, Secretbox}},
+			"key5",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := encrypting(t)
+			b.Encryption.Name = c.first
+			for _, s := range c.steps {
+				var err error
+				if b, err = b.Rotate(map[Part]int{EncryptionPart: s.to}, supplied(s.kind), options()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := b.EncryptionRotation.Other.Name; got != c.want {
+				t.Errorf("the new key is named %s, want %s", got, c.want)
+			}
+			names := map[string]bool{}
+			for _, e := range b.keptEncryptions() {
+				if names[e.Name] {
+					t.Errorf("two keys are named %s", e.Name)
+				}
+				names[e.Name] = true
+			}
+		})
 	}
 }
 

@@ -135,7 +135,7 @@ func (b *Bundle) generateKeys(o Options) (err error) {
 	if b.ServiceAccount, err = b.nextServiceAccount(o.Supplied.ServiceAccount, o); err != nil {
 		return fmt.Errorf("service account: %w", err)
 	}
-	b.Encryption, err = o.Supplied.Encryption.fresh(o.Generations[EncryptionPart], Encryption{})
+	b.Encryption, err = o.Supplied.Encryption.fresh(o.Generations[EncryptionPart], nil)
 	return err
 }
 

@@ -171,7 +171,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		// them.
 		before := b.EncryptionRotation
 		err := advance(&b.Encryption, &b.EncryptionRotation, to,
-			func() (Encryption, error) { return next.Encryption.introduced(to, b.Encryption, b.WithdrawnKeys) },
+			func() (Encryption, error) { return b.introduce(next.Encryption, to) },
 			func(e Encryption) (Encryption, bool) { return e, false })
 		if err == nil {
 			b.EncryptionRotation.keepFormer(before)

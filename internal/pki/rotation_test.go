@@ -21,7 +21,7 @@ func encrypting(t testing.TB) *Bundle {
 	b := bundle(t)
 	var err error
 	secretbox := Encryption{Kind: Secretbox, Resources: []string{"secrets"}}
-	if b.Encryption, err = secretbox.fresh(0, Encryption{}); err != nil {
+	if b.Encryption, err = secretbox.fresh(0, nil); err != nil {
 		t.Fatal(err)
 	}
 	return &b
@@ -460,7 +460,7 @@ func TestKMSWithOtherResources(t *testing.T) {
 	} {
 		b := bundle(t)
 		var err error
-		if b.Encryption, err = c.from.fresh(0, Encryption{}); err != nil {
+		if b.Encryption, err = c.from.fresh(0, nil); err != nil {
 			t.Fatal(err)
 		}
 		_, err = b.Rotate(map[Part]int{EncryptionPart: 1}, Next{Encryption: c.to},
