@@ -36,10 +36,12 @@ func TestBehindSettings(t *testing.T) {
 		},
 		"volume of the controller-manager": {
 			values{"extra_volumes": values{"controller_manager": values{"x": values{"host_path": "/a"}}}},
-			values{"extra_volumes": values{"controller_manager": values{"x": values{"host_path": "/b"}}}}, nil, Behind,
+			values{"extra_volumes": values{"controller_manager": values{"x": values{"host_path": "/b"}}}},
+			nil, Behind,
 		},
 		"volume of the API server": {
-			values{"extra_volumes": nil}, values{"extra_volumes": values{"apiserver": values{"x": values{"host_path": "/b"}}}},
+			values{"extra_volumes": nil},
+			values{"extra_volumes": values{"apiserver": values{"x": values{"host_path": "/b"}}}},
 			nil, Restart,
 		},
 		"address of metrics": {values{"metrics": nil}, values{"metrics": values{"address": "::"}}, nil, Behind},
@@ -50,12 +52,15 @@ func TestBehindSettings(t *testing.T) {
 			values{"extra_args": values{"scheduler": values{"v": "1"}}}, values{}, values{"extra_args": true}, Restart,
 		},
 		"unknown flags of the API server": {
-			values{"extra_args": values{"scheduler": values{"v": "1"}}}, values{"extra_args": values{}},
-			values{"extra_args": values{"apiserver": true}}, Restart,
+			values{"extra_args": values{"scheduler": values{"v": "1"}}},
+			values{"extra_args": values{}},
+			values{"extra_args": values{"apiserver": true}},
+			Restart,
 		},
 		"a file of the scheduler": {
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
-			values{"files": edited, "extra_args": names("scheduler", path)}, nil, Behind,
+			values{"files": edited, "extra_args": names("scheduler", path)},
+			nil, Behind,
 		},
 		"its digest": {
 			values{
@@ -63,26 +68,32 @@ func TestBehindSettings(t *testing.T) {
 			},
 			values{
 				"files": file(nil), "extra_args": names("scheduler", path), "file_digests": values{"x.yaml": "2"},
-			}, nil, Behind,
+			},
+			nil, Behind,
 		},
 		"its digest, not known yet": {
 			values{
 				"files": file(nil), "extra_args": names("scheduler", path), "file_digests": values{"x.yaml": "1"},
 			},
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
-			values{"file_digests": values{"x.yaml": true}}, Behind,
+			values{"file_digests": values{"x.yaml": true}},
+			Behind,
 		},
 		"digests that are not known yet": {
 			values{"files": file(nil), "extra_args": names("scheduler", path), "file_digests": values{"x.yaml": "1"}},
-			values{"files": file(nil), "extra_args": names("scheduler", path)}, values{"file_digests": true}, Restart,
+			values{"files": file(nil), "extra_args": names("scheduler", path)},
+			values{"file_digests": true},
+			Restart,
 		},
 		"a new file of the scheduler": {
 			values{"files": nil, "extra_args": nil},
-			values{"files": edited, "extra_args": names("scheduler", path)}, nil, Behind,
+			values{"files": edited, "extra_args": names("scheduler", path)},
+			nil, Behind,
 		},
 		"a file of the scheduler leaves": {
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
-			values{"files": nil, "extra_args": nil}, nil, Behind,
+			values{"files": nil, "extra_args": nil},
+			nil, Behind,
 		},
 		"a file that the API server reads too": {
 			values{"files": file(nil), "extra_args": values{
@@ -90,7 +101,8 @@ func TestBehindSettings(t *testing.T) {
 			}},
 			values{"files": edited, "extra_args": values{
 				"scheduler": values{"config": path}, "apiserver": values{"tls-sni-cert-key": path + ",/x"},
-			}}, nil, Restart,
+			}},
+			nil, Restart,
 		},
 		"a file that a repeated flag of the API server names": {
 			values{"files": owned("kube-scheduler", "a"), "repeated_args": values{"apiserver": values{"f": []any{path}}}},
@@ -110,23 +122,71 @@ func TestBehindSettings(t *testing.T) {
 		"a file of the scheduler, with unknown flags": {
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
 			values{"files": edited, "extra_args": names("scheduler", path)},
-			values{"extra_args": values{"apiserver": true}}, Restart,
+			values{"extra_args": values{"apiserver": true}},
+			Restart,
+		},
+		"a file of the scheduler, with unknown flags that repeat": {
+			values{"files": file(nil), "extra_args": names("scheduler", path)},
+			values{"files": edited, "extra_args": names("scheduler", path)},
+			values{"repeated_args": values{"apiserver": true}},
+			Restart,
+		},
+		"a file of the scheduler, next to one of the API server": {
+			values{
+				"files":        values{"x.yaml": nil, "y.yaml": nil},
+				"file_digests": values{"x.yaml": "1", "y.yaml": "1"}, "extra_args": names("scheduler", path),
+			},
+			values{
+				"files":        values{"x.yaml": nil, "y.yaml": nil},
+				"file_digests": values{"y.yaml": "1"}, "extra_args": names("scheduler", path),
+			},
+			values{"file_digests": values{"x.yaml": true}},
+			Behind,
+		},
+		"flags of the scheduler, next to unknown ones that repeat": {
+			values{"files": file(nil), "extra_args": values{"scheduler": values{"v": "1"}}},
+			values{"files": file(nil), "extra_args": values{"scheduler": values{"v": "2"}}},
+			values{"repeated_args": values{"scheduler": true}},
+			Restart,
+		},
+		"unknown flags of the scheduler": {
+			values{"files": file(nil), "extra_args": values{"scheduler": values{"v": "1"}}},
+			values{"files": file(nil), "extra_args": values{"scheduler": values{}}},
+			values{"extra_args": values{"scheduler": values{"v": true}}},
+			Restart,
+		},
+		"unknown flags of the scheduler, without files": {
+			values{"extra_args": values{"scheduler": values{"v": "1"}}},
+			values{"extra_args": values{"scheduler": values{}}},
+			values{"extra_args": values{"scheduler": values{"v": true}}},
+			Behind,
+		},
+		"a digest of the API server's file, not known yet": {
+			values{"files": file(nil), "file_digests": values{"x.yaml": "1"}},
+			values{"files": file(nil), "file_digests": values{}},
+			values{"file_digests": values{"x.yaml": true}},
+			Restart,
 		},
 		"unknown files": {
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
-			values{"extra_args": names("scheduler", path)}, values{"files": true}, Restart,
+			values{"extra_args": names("scheduler", path)},
+			values{"files": true},
+			Restart,
 		},
 		"a file that the scheduler's flags name no longer": { // without a reader, it is the API server's
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
-			values{"files": file(nil), "extra_args": names("scheduler", "/etc/x")}, nil, Restart,
+			values{"files": file(nil), "extra_args": names("scheduler", "/etc/x")},
+			nil, Restart,
 		},
 		"a file that the controller-manager reads instead": {
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
-			values{"files": file(nil), "extra_args": names("controller_manager", path)}, nil, Behind,
+			values{"files": file(nil), "extra_args": names("controller_manager", path)},
+			nil, Behind,
 		},
 		"another flag than that of a file": {
 			values{"files": file(nil), "extra_args": values{"scheduler": values{"v": "1"}}},
-			values{"files": file(nil), "extra_args": values{"scheduler": values{"v": "2"}}}, nil, Behind,
+			values{"files": file(nil), "extra_args": values{"scheduler": values{"v": "2"}}},
+			nil, Behind,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,6 +244,7 @@ func TestRepairEffect(t *testing.T) {
 		"another kubeconfig":  {replica, []string{"cp1: /etc/kubernetes/scheduler.config is missing"}, Repair},
 		"a file":              {replica, []string{"cp1: /etc/kubernetes/pki/sa.key is missing"}, Repair},
 		"a text of a machine": {replica, []string{"cp1: x\ncp1: kube-scheduler: is failed"}, Repair},
+		"no drift":            {replica, nil, Repair},
 		"an etcd member":      {"kube_etcd_member", []string{scheduler}, Repair},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,5 +252,29 @@ func TestRepairEffect(t *testing.T) {
 				t.Errorf("effect %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestFilesWithUnknownFlags: while flags are not known, nobody can tell who reads a file.
+func TestFilesWithUnknownFlags(t *testing.T) {
+	type values = map[string]any
+	replica := func(content string) values {
+		return values{
+			"files":      values{"x.yaml": values{"content": content}},
+			"extra_args": values{"scheduler": values{"config": filesDir + "x.yaml"}},
+		}
+	}
+	for name, unknown := range map[string]values{
+		"nothing":                {},
+		"flags":                  {"extra_args": values{"apiserver": true}},
+		"flags that repeat":      {"repeated_args": true},
+		"files":                  {"files": true},
+		"digests, without files": {"file_digests": true},
+	} {
+		changed := change{before: replica("a"), after: replica("b"), unknown: unknown}
+		want := name == "nothing" || name == "digests, without files"
+		if got := changed.filesBehind("files"); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
