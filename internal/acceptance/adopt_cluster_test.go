@@ -46,8 +46,8 @@ output "discovery_file" {
 }
 `
 
-// TestAdoptCluster imports a control plane of three machines that an older kubeadm has created, and changes it: each
-// change is an apply that clients do not notice.
+// TestAdoptCluster imports a control plane of three machines that an older kubeadm has created and upgraded, and
+// changes it: each change is an apply that clients do not notice.
 func TestAdoptCluster(t *testing.T) {
 	machines(t)
 	s := &adoptedCluster{
@@ -55,6 +55,7 @@ func TestAdoptCluster(t *testing.T) {
 		runtime: "static_pod", kubelet: "null",
 	}
 	release(t, "kubernetes-1.35-node")
+	release(t, "kubernetes-1.36-node")
 	if err := shared.lab.Add(t.Context(), missing(shared.lab, []string{"cp4"})...); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestAdoptCluster(t *testing.T) {
 func (s *adoptedCluster) kubeadm(t *testing.T) {
 	for _, name := range s.names {
 		installNodeOf(t, shared.lab.Machine(name), services.Kubelet, "kubernetes-1.34-node", "etcd",
-			"kubernetes-1.34", "kubernetes-1.35")
+			"kubernetes-1.34", "kubernetes-1.35", "kubernetes")
 	}
 	if err := services.InstallBalancers(t.Context(), s.balancer); err != nil {
 		t.Fatal(err)
@@ -207,6 +208,60 @@ func (s *adoptedCluster) byKubeadm(t *testing.T) {
 			}
 			t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
 		})
+	}
+	t.Run("a machine replaced", func(t *testing.T) {
+		clients := startLoad(t, admin, "cp2")
+		s.replacedByKubeadm(t, admin)
+		t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
+	})
+	t.Run("upgraded by a minor", func(t *testing.T) {
+		s.version = release(t, "kubernetes-1.35")
+		s.uploadKubeadm(t, "kubernetes-1.35-node")
+		clients := startLoad(t, admin, "cp2")
+		s.upgradedByKubeadm(t)
+		t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
+	})
+}
+
+// replacedByKubeadm resets the last machine, and lets it join again.
+func (s *adoptedCluster) replacedByKubeadm(t *testing.T, admin string) {
+	t.Helper()
+	leaves := shared.lab.Machine("cp3")
+	t.Log(onMachine(t, leaves, "kubeadm reset --force --ignore-preflight-errors=all 2>&1"))
+	kubectl(t, s.w, "--kubeconfig="+writeFile(t, s.w, "super-admin.conf", admin), "delete", "node", leaves.Name)
+	by := services.Kubeadm{Kubernetes: s.version, Etcd: s.etcd, Settings: "endpoint=" + address("cp4")}
+	if err := by.Join(t.Context(), shared.lab.Machine("cp1"), []*lab.Machine{leaves}, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	s.ready(t)
+}
+
+// upgradedByKubeadm upgrades the control plane to s.version, and leaves the kubelets as they are.
+func (s *adoptedCluster) upgradedByKubeadm(t *testing.T) {
+	t.Helper()
+	var machines []*lab.Machine
+	for _, name := range s.names {
+		machines = append(machines, shared.lab.Machine(name))
+	}
+	if err := (services.Kubeadm{}).Upgrade(t.Context(), machines, s.version, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	s.ready(t)
+}
+
+// ready waits until each API server is.
+func (s *adoptedCluster) ready(t *testing.T) {
+	t.Helper()
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), "until curl -ksf https://"+address(name)+":6443/readyz; do sleep 0.2; done")
+	}
+}
+
+// uploadKubeadm gives each machine the kubeadm of a release.
+func (s *adoptedCluster) uploadKubeadm(t *testing.T, set string) {
+	t.Helper()
+	for _, name := range s.names {
+		upload(t, shared.lab.Machine(name), filepath.Join(nodePrograms(t, set), "kubeadm"), "/usr/bin/kubeadm", "755")
 	}
 }
 
@@ -335,14 +390,11 @@ func (s *adoptedCluster) scaled(t *testing.T) {
 }
 
 func (s *adoptedCluster) upgraded(t *testing.T) {
-	s.version = release(t, "kubernetes-1.35")
+	s.version = release(t, "kubernetes")
 	s.configure(t)
 	s.underLoad(t, func() { apply(t, s.w) })
 	s.expectObjects(t)
-	kubeadm := filepath.Join(nodePrograms(t, "kubernetes-1.35-node"), "kubeadm")
-	for _, name := range s.names {
-		upload(t, shared.lab.Machine(name), kubeadm, "/usr/bin/kubeadm", "755")
-	}
+	s.uploadKubeadm(t, "kubernetes-1.36-node")
 	s.kubeadmWorks(t)
 }
 

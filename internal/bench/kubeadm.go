@@ -200,11 +200,14 @@ func (b *bench) prepareKubeadm(ctx context.Context) (kubeadmPlane, error) {
 
 // create creates the control plane on the first machine, and joins the others one after the other.
 func (k kubeadmPlane) create(ctx context.Context) error {
-	by := services.Kubeadm{Kubernetes: k.before, Etcd: k.etcd, Settings: "endpoint=" + k.balancer.Address.String()}
-	if err := by.Create(ctx, k.first(few), io.Discard); err != nil {
+	if err := k.by().Create(ctx, k.first(few), io.Discard); err != nil {
 		return err
 	}
 	return k.serves(ctx)
+}
+
+func (k kubeadmPlane) by() services.Kubeadm {
+	return services.Kubeadm{Kubernetes: k.before, Etcd: k.etcd, Settings: "endpoint=" + k.balancer.Address.String()}
 }
 
 // renew renews all certificates, and restarts what uses them, a machine at a time.
@@ -218,18 +221,10 @@ func (k kubeadmPlane) renew(ctx context.Context) error {
 	return k.serves(ctx)
 }
 
-// upgrade upgrades the first machine, and then the others. etcd has its version already. No addon is installed, and the
-// health check that runs a Pod has no node to run on.
+// upgrade upgrades the first machine, and then the others.
 func (k kubeadmPlane) upgrade(ctx context.Context) error {
-	for i, m := range k.first(few) {
-		command := "kubeadm upgrade node --skip-phases=addon,kubelet-config"
-		if i == 0 {
-			command = "kubeadm upgrade apply --yes --skip-phases=addon v" + k.after
-		}
-		script := "KUBECONFIG=/etc/kubernetes/admin.conf " + command + " --ignore-preflight-errors=all >/dev/null"
-		if err := run(ctx, m, script); err != nil {
-			return err
-		}
+	if err := k.by().Upgrade(ctx, k.first(few), k.after, io.Discard); err != nil {
+		return err
 	}
 	if err := k.serves(ctx); err != nil {
 		return err

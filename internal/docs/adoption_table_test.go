@@ -16,9 +16,9 @@ var adopted = []struct{ step, its, change string }{
 	{"a_flag_of_the_API_servers", "by_kubeadm/a_flag_of_the_API_servers", "a flag of the API servers changes"},
 	{"certificates_renewed", "by_kubeadm/certificates_renewed", "all certificates are renewed"},
 	{"authorities_rotated", "", "all CAs and keys rotate, three applies"},
-	{"the_first_machine_replaced", "", "the first machine is replaced"},
+	{"the_first_machine_replaced", "by_kubeadm/a_machine_replaced", "the first machine is replaced"},
 	{"a_machine_less_and_more", "", "from three machines to two, and to three"},
-	{"upgraded_by_a_minor", "", "upgrade by a minor version"},
+	{"upgraded_by_a_minor", "by_kubeadm/upgraded_by_a_minor", "upgrade by a minor version"},
 	{"kubelets_upgraded", "", "the kubelets follow"},
 	{"moved_to_units", "", "from static pods to units"},
 }

@@ -20,6 +20,8 @@ var (
 	KubeadmBalancers string
 	//go:embed kubeadm_restart.sh
 	KubeadmRestart string // sets $address before
+	//go:embed kubeadm_upgrade.sh
+	kubeadmUpgrade string
 )
 
 // KubeadmTicket prints what KubeadmJoin needs, on the machine of KubeadmInit: a token, the digest of the authority's
@@ -49,7 +51,12 @@ func (k Kubeadm) Create(ctx context.Context, machines []*lab.Machine, log io.Wri
 	if len(machines) == 1 {
 		return nil
 	}
-	out, err = run(ctx, first, KubeadmTicket)
+	return k.Join(ctx, first, machines[1:], log)
+}
+
+// Join lets machines join, one after the other. first is the machine of KubeadmInit. What kubeadm prints goes to log.
+func (k Kubeadm) Join(ctx context.Context, first *lab.Machine, machines []*lab.Machine, log io.Writer) error {
+	out, err := run(ctx, first, KubeadmTicket)
 	if err != nil {
 		return err
 	}
@@ -57,7 +64,7 @@ func (k Kubeadm) Create(ctx context.Context, machines []*lab.Machine, log io.Wri
 	if len(ticket) != 3 {
 		return fmt.Errorf("kubeadm on %s prints %q", first.Name, ticket)
 	}
-	for _, m := range machines[1:] {
+	for _, m := range machines {
 		out, err := run(ctx, m, fmt.Sprintf("name=%s address=%s %s token=%s hash=%s key=%s\n%s", m.Name, m.Address,
 			k.Settings, ticket[0], ticket[1], ticket[2], KubeadmJoin))
 		if err != nil {
@@ -70,6 +77,21 @@ func (k Kubeadm) Create(ctx context.Context, machines []*lab.Machine, log io.Wri
 		if err := k.Joined(ctx, m); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Upgrade upgrades machines to a version, one after the other, with the kubeadm that is on them. What kubeadm prints
+// goes to log.
+func (k Kubeadm) Upgrade(ctx context.Context, machines []*lab.Machine, version string, log io.Writer) error {
+	first := "yes"
+	for _, m := range machines {
+		out, err := run(ctx, m, fmt.Sprintf("version=%s first=%s\n%s", version, first, kubeadmUpgrade))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(log, out)
+		first = "no"
 	}
 	return nil
 }
