@@ -3,6 +3,7 @@ package etcd
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,64 @@ func TestStored(t *testing.T) {
 	err := f.clusters.ReadKeys(f.context(), specs["cp1"].Peers, f.bundle, prefix, func(string, []byte) {})
 	if !errors.Is(err, client.ErrNoAnswer) || !problem.Untouched(err) {
 		t.Errorf("nobody answers: %v", err)
+	}
+}
+
+// TestAPIServersBelowAnyPrefix verifies that the registrations of API servers are found and removed below each prefix,
+// and nothing else.
+func TestAPIServersBelowAnyPrefix(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	c := f.client(specs["cp1"])
+	kept := []string{"/app/masterleases", "/registry/pods/masterleases/a", "compact_rev_key"}
+	for _, prefix := range []string{"/prod/k8s/", "/registry/"} {
+		for _, key := range []string{
+			"configmaps/kube-system/a", "namespaces/default", "services/specs/default/kubernetes",
+		} {
+			kept = append(kept, prefix+key)
+		}
+	}
+	registered := []string{
+		"/prod/k8s/masterleases/10.9.0.1", "/prod/k8s/masterleases/10.9.0.2", client.MasterLeases + "10.9.0.1",
+		client.MasterLeases + "fd00::3",
+	}
+	for _, key := range slices.Concat(kept, registered) {
+		if err := c.put("cp1", key, "value"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.keys("cp1")
+	v := f.view(specs["cp1"])
+	servers := func() []string {
+		t.Helper()
+		servers, err := c.clients.APIServers(f.context(), &v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return servers
+	}
+	if got := servers(); !slices.Equal(got, []string{"10.9.0.1", "fd00::3", "10.9.0.2"}) {
+		t.Errorf("the API servers are %q", got)
+	}
+	if err := c.clients.ForgetAPIServers(f.context(), f.address("cp1")); err != nil {
+		t.Fatal(err)
+	}
+	if got := servers(); len(got) > 0 {
+		t.Errorf("after their removal, the API servers are %q", got)
+	}
+	for _, key := range registered {
+		delete(before, key)
+	}
+	if after := c.keys("cp1"); !maps.Equal(after, before) {
+		t.Errorf("the keys are %v, want %v", after, before)
+	}
+	if err := c.put("cp1", "/prod/k8s/masterleases/$(id)", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.clients.APIServers(f.context(), &v); err == nil || !strings.Contains(err.Error(),
+		`"/prod/k8s/masterleases/" contains "$(id)"`) {
+		t.Errorf("a key that is not an address: %q, %v", got, err)
 	}
 }

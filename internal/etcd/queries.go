@@ -109,7 +109,7 @@ func holds(record, clusterID string) (bool, error) {
 }
 
 // APIServersOf returns the addresses of the API servers that use the cluster of the member on a
-// machine. It asks on the machine, as Import does.
+// machine, and store below /registry. It asks on the machine, as Import does.
 func (c *Clusters) APIServersOf(ctx context.Context, h *host.Host) ([]string, error) {
 	facts, err := c.machine(h).Observe(ctx, machine.APIServersQuery(h.Address(), client.MasterLeases))
 	if err != nil {

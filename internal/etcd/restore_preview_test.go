@@ -25,8 +25,8 @@ func TestPreviewFile(t *testing.T) {
 	f.empty(trio...)
 	f.request(machine.Restore{ID: "one", File: saved})
 	plan, err := f.coordinator().PreviewRestore(f.context(), f.specs["cp1"])
-	// The snapshot was saved after two writes, of revisions 2 and 3.
-	if err != nil || !strings.Contains(plan, ", up to revision 3.") || strings.Contains(plan, "refused, because it") {
+	// The snapshot was saved after three writes, of revisions 2 to 4.
+	if err != nil || !strings.Contains(plan, ", up to revision 4.") || strings.Contains(plan, "refused, because it") {
 		t.Errorf("the plan is %s, %v", plan, err)
 	}
 

@@ -69,7 +69,7 @@ func TestStagedForAnotherFile(t *testing.T) {
 	if err := os.Rename(later, file); err != nil {
 		t.Fatal(err)
 	}
-	if plan := f.preview(); strings.Contains(plan, stagedBefore) || !strings.Contains(plan, ", up to revision 4.") {
+	if plan := f.preview(); strings.Contains(plan, stagedBefore) || !strings.Contains(plan, ", up to revision 5.") {
 		t.Errorf("the plan with another file is %s", plan)
 	}
 

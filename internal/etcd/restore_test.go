@@ -72,6 +72,7 @@ func newLostFleetIn(t *testing.T, dataDirs map[string]string) *lostFleet {
 	f.create(f.specs, trio...)
 	f.put("/registry/pods/a", "saved")
 	f.put(client.MasterLeases+"10.9.9.9", "stale")
+	f.put("/other/masterleases/10.9.9.9", "stale")
 	f.save("cp1")
 	f.put("/registry/pods/a", "later")
 	return f
@@ -195,7 +196,7 @@ func (f *lostFleet) serves(what, value string) {
 	before := f.before
 	for _, name := range trio {
 		f.on(name, func(ctx context.Context, c *clientv3.Client) error {
-			pods, err := c.Get(ctx, "/registry/", clientv3.WithPrefix())
+			pods, err := c.Get(ctx, "/", clientv3.WithPrefix())
 			if err != nil {
 				return err
 			}

@@ -3,9 +3,12 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
@@ -91,4 +94,59 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	if servers.asked != asked {
 		t.Error("API servers were asked although nothing changes")
 	}
+}
+
+// TestRotationWaitsForAPIServersOfAnotherPrefix verifies that API servers whose --etcd-prefix is not /registry take
+// part in each stage, and that nothing goes on if it is not known whether there are any.
+func TestRotationWaitsForAPIServersOfAnotherPrefix(t *testing.T) {
+	t.Parallel()
+	f := newSmallFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	bundles := etcdtest.Lineage(t, f.bundle, 2)
+	servers := &apiServers{t: t, bundles: bundles, at: map[string]int{"10.9.0.1": 0}}
+	to := func(generation int) map[string]Spec {
+		all := at(specs, bundles[generation])
+		for name, s := range all {
+			s.APIServers = servers
+			all[name] = s
+		}
+		return all
+	}
+	f.rotate(to(1), "cp1")
+	c := f.client(specs["cp1"])
+	put := func(keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			if err := c.put("cp1", key, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put("/prod/k8s/masterleases/10.9.0.1", "/prod/k8s/namespaces/default")
+	f.refused(to(2), []string{"cp1"}, "the API server at 10.9.0.1 is still at generation 0", "set rotation.etcd back to 1")
+	servers.at["10.9.0.1"] = 1
+	for i := range 26 { // two requests for each directory
+		err := c.try("cp1", func(ctx context.Context, member *clientv3.Client) error {
+			var puts []clientv3.Op
+			for k := range 100 {
+				puts = append(puts, clientv3.OpPut(fmt.Sprintf("/app/%02d%02d/key", i, k), ""))
+			}
+			_, err := member.Txn(ctx).Then(puts...).Commit()
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.refused(to(2), []string{"cp1"}, "it cannot be determined which etcd CA the API servers trust",
+		"too many directories of other programs", "store what other programs keep in this etcd elsewhere")
+	err := c.try("cp1", func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Delete(ctx, "/app/0", clientv3.WithPrefix())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.rotate(to(2), "cp1")
 }

@@ -82,9 +82,15 @@ type APIServers interface {
 func (a *rotationWait) apiServerStatuses(ctx context.Context, v *membership.View) []rotationStatus {
 	addresses, err := a.clients.APIServers(ctx, v)
 	if err != nil {
+		remedy := "restore a quorum of the members (with the previous value of rotation.etcd), then apply again"
+		switch {
+		case client.TooManyDirs(err):
+			remedy = "store what other programs keep in this etcd elsewhere, or below fewer directories, then apply again"
+		case client.IsNoAddress(err):
+			remedy = "find out which program has stored that key, remove the key, then apply again"
+		}
 		return []rotationStatus{{
-			Who: "the API servers", Unknown: "the cluster does not list them: " + err.Error(),
-			Remedy: "restore a quorum of the members (with the previous value of rotation.etcd), then apply again",
+			Who: "the API servers", Unknown: "the cluster does not list them: " + err.Error(), Remedy: remedy,
 		}}
 	}
 	out := make([]rotationStatus, len(addresses))

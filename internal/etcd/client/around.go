@@ -27,6 +27,10 @@ func changes(call string, request any) bool {
 		return r.Action != pb.AlarmRequest_GET
 	case *pb.DowngradeRequest:
 		return r.Action != pb.DowngradeRequest_VALIDATE
+	case *pb.TxnRequest:
+		return slices.ContainsFunc(slices.Concat(r.Success, r.Failure), func(op *pb.RequestOp) bool {
+			return op.GetRequestRange() == nil
+		})
 	}
 	return !slices.Contains(reads, call)
 }

@@ -63,7 +63,19 @@ func TestChanges(t *testing.T) {
 		want    bool
 	}{
 		{"Range", &pb.RangeRequest{}, false},
-		{"Txn", &pb.TxnRequest{}, true},
+		{"Txn", &pb.TxnRequest{Success: []*pb.RequestOp{
+			{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{}}},
+		}}, false},
+		{"Txn", &pb.TxnRequest{
+			Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{}}}},
+			Failure: []*pb.RequestOp{
+				{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{}}},
+			},
+		}, true},
+		{"Txn", &pb.TxnRequest{Success: []*pb.RequestOp{
+			{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{}}},
+			{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{}}},
+		}}, true},
 		{"Compact", &pb.CompactionRequest{}, true},
 		{"Downgrade", &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE}, false},
 		{"Downgrade", &pb.DowngradeRequest{Action: pb.DowngradeRequest_ENABLE}, true},

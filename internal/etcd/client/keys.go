@@ -4,60 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-// MasterLeases is the prefix under which API servers register: one key each, which ends
-// with its address, under a lease of 15 s (kube-apiserver's
-// --endpoint-reconciler-type=lease). The key of a dead API server expires within that
-// time.
-const MasterLeases = "/registry/masterleases/"
-
-// APIServers returns the addresses of the API servers that use the cluster.
-func (c *Clients) APIServers(ctx context.Context, v *membership.View) ([]string, error) {
-	if v == nil {
-		return nil, ErrNoAnswer
-	}
-	var keys *clientv3.GetResponse
-	err := c.ViaVoter(ctx, *v, 0, func(address string) error {
-		return c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
-			keys, err = member.Get(ctx, MasterLeases, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-			return err
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", MasterLeases, err)
-	}
-	var out []string
-	for _, kv := range keys.Kvs {
-		address, err := APIServerOfKey(string(kv.Key))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, address)
-	}
-	return out, nil
-}
-
-// APIServerOfKey returns the address in the key with which an API server registers.
-func APIServerOfKey(key string) (string, error) {
-	text := strings.TrimPrefix(key, MasterLeases)
-	address, err := netip.ParseAddr(text)
-	if err != nil || address.Zone() != "" {
-		return "", fmt.Errorf("%s contains %s, which is not an IP address", MasterLeases, problem.Quote(text))
-	}
-	return address.String(), nil
-}
 
 // Limits of a page of keys.
 const (

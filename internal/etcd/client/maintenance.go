@@ -105,11 +105,3 @@ func (c *Clients) Position(ctx context.Context, address string) (Position, error
 		Term: s.RaftTerm, Index: s.RaftIndex, Revision: s.Header.Revision, Learner: s.IsLearner,
 	}, nil
 }
-
-// ForgetAPIServers removes the registrations of API servers from restored data.
-func (c *Clients) ForgetAPIServers(ctx context.Context, address string) error {
-	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
-		_, err := member.Delete(ctx, MasterLeases, clientv3.WithPrefix())
-		return err
-	})
-}

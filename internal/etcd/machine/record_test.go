@@ -120,7 +120,7 @@ func TestListed(t *testing.T) {
 		"10.0.0.1": "10.0.0.1", "fd00::1": "fd00::1", "evil.example": "",
 		"10.0.0.1;id": "", "fe80::1%eth0": "",
 	} {
-		got, err := client.APIServerOfKey(client.MasterLeases + key)
+		got, err := client.APIServerOfKey(client.MasterLeases, client.MasterLeases+key)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", key, got, err)
 		}
