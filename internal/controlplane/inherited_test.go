@@ -692,6 +692,10 @@ func TestInheritedReplicaRefused(t *testing.T) {
 		"audit log":     {"--event-ttl=2h", "--audit-log-path=/srv/audit.log", "may write below /var/log/kube-apiserver"},
 		"a lost policy": {"--event-ttl=2h", "--tracing-config-file=/srv/x", "names /srv/x, which its container does not see"},
 		"managed flag":  {"--allow-privileged=true", "--anonymous-auth=false", "flag --anonymous-auth"},
+		"registrations": {
+			"--event-ttl=2h", "--endpoint-reconciler-type=none", `flag --endpoint-reconciler-type is "none", wanted not to be`,
+		},
+		"a deep prefix": {"--event-ttl=2h", "--etcd-prefix=/a/b/c/d", "at most 3 segments"},
 		"image":         {"kube-apiserver:v1.36.3", "kube-apiserver:latest", "does not name a version"},
 		"another one":   {"kube-apiserver:v1.36.3", "kube-apiserver:v1.36.2", "another version or image repository"},
 		"address":       {"--advertise-address=10.0.0.11", "--advertise-address=10.0.0.12", "is reached at"},

@@ -126,6 +126,13 @@ func (s Replica) bindAddress(all bool) string {
 // EncryptionFlag names the configuration of encryption at rest.
 const EncryptionFlag = "encryption-provider-config"
 
+// EndpointReconcilerFlag says how API servers maintain the endpoints of the Service kubernetes. With the default,
+// EndpointReconcilerLease, each registers in etcd.
+const (
+	EndpointReconcilerFlag  = "endpoint-reconciler-type"
+	EndpointReconcilerLease = "lease"
+)
+
 // KubeletCAFlag names the CAs of kubelets' serving certificates (the benchmark's 1.2.5).
 const KubeletCAFlag = "kubelet-certificate-authority"
 

@@ -23,7 +23,9 @@ const (
 	ownHealth     = "the provider and the endpoint's health checks ask for readiness without credentials"
 	ownEncryption = "it follows from the encryption that the PKI bundle holds, whose keys every replica must take at " +
 		"the same stage of a rotation"
-	ownReload   = "a new key takes effect by a restart, whose moment is known"
+	ownReload       = "a new key takes effect by a restart, whose moment is known"
+	ownRegistration = "the provider finds the API servers of a cluster by their registrations in etcd, which exist with " +
+		"the default only"
 	ownShutdown = "it is tied to how fast the endpoint's health checks notice a stopping replica"
 )
 
@@ -45,6 +47,7 @@ var OwnedFlags = map[string]map[string]string{
 		EncryptionFlag:                       ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
 		"anonymous-auth": ownHealth + "; no other path is open without credentials, but for those of the setting " +
 			"\"authentication.anonymous_paths\"",
+		EndpointReconcilerFlag:    ownRegistration,
 		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown,
 		"shutdown-watch-termination-grace-period": ownShutdown,
 	},
@@ -134,6 +137,29 @@ func ValidateRepeatedArgs(component string, args map[string][]string) error {
 	return nil
 }
 
+const (
+	etcdPrefixFlag    = "etcd-prefix"
+	defaultEtcdPrefix = "/registry"
+)
+
+// MaxEtcdPrefixSegments is the largest number of segments of an --etcd-prefix, "/a/b/c".
+const MaxEtcdPrefixSegments = 3
+
+// validateEtcdPrefix refuses a prefix below which the provider would not find the registrations of API servers in etcd.
+func validateEtcdPrefix(value string) error {
+	switch prefix := path.Join("/", value); {
+	case value == "":
+		return fmt.Errorf("flag %q: it is empty, which means /; write that", etcdPrefixFlag)
+	case strings.Count(prefix, "/") > MaxEtcdPrefixSegments:
+		return fmt.Errorf("flag %q: at most %d segments: the provider finds the API servers of a cluster by their "+
+			"registrations in etcd, and looks for them no deeper", etcdPrefixFlag, MaxEtcdPrefixSegments)
+	case strings.HasPrefix(prefix, defaultEtcdPrefix+"/"):
+		return fmt.Errorf("flag %q: it is below the default, %s: the provider finds the API servers of a cluster by their "+
+			"registrations in etcd, and does not look for them among the objects of others", etcdPrefixFlag, defaultEtcdPrefix)
+	}
+	return nil
+}
+
 var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // ValidateExtraArgs returns why args cannot be passed to a component of a version: an unknown
@@ -175,6 +201,9 @@ func validateFlag(owned map[string]string, name, value string) error {
 	}
 	if name == "audit-log-path" && value != "" && value != "-" && path.Dir(path.Clean(value)) != AuditLogDir {
 		return fmt.Errorf("flag %q: the API server may write below %s only", name, AuditLogDir)
+	}
+	if name == etcdPrefixFlag {
+		return validateEtcdPrefix(value)
 	}
 	if name == release.FeatureGates {
 		if _, err := release.ParseGates(value); err != nil {

@@ -86,7 +86,7 @@ func validateServiceSize(service netip.Prefix) error {
 // ValidateNetwork returns why the components cannot use valid ranges on a machine with that address.
 // extra are the user's flags by component, which may override what the rules are about.
 func ValidateNetwork(address string, services, pods []string, extra map[string]map[string]string) error {
-	if err := validateFamily(address, services, extra[release.APIServer]); err != nil {
+	if err := validateFamily(address, services); err != nil {
 		return err
 	}
 	for _, pod := range pods {
@@ -100,8 +100,8 @@ func ValidateNetwork(address string, services, pods []string, extra map[string]m
 // validateFamily follows the API server's validatePublicIPServiceClusterIPRangeIPFamilies: the Service
 // "kubernetes" has one family, that of the first range, and its endpoints are the addresses that the
 // API servers advertise.
-func validateFamily(address string, services []string, extra map[string]string) error {
-	if extra["endpoint-reconciler-type"] == "none" || len(services) == 0 {
+func validateFamily(address string, services []string) error {
+	if len(services) == 0 {
 		return nil
 	}
 	own, err := netip.ParseAddr(address)

@@ -9,9 +9,6 @@ import (
 )
 
 func TestValidateNetwork(t *testing.T) {
-	api := func(flag, value string) map[string]map[string]string {
-		return map[string]map[string]string{release.APIServer: {flag: value}}
-	}
 	manager := func(pairs ...string) map[string]map[string]string {
 		flags := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -31,8 +28,6 @@ func TestValidateNetwork(t *testing.T) {
 		{"fd00::11", "10.96.0.0/12", "", nil, "fd00::11 is IPv6, and the first service range 10.96.0.0/12 is not"},
 		{"fd00::11", "10.96.0.0/12 fd00:1::/112", "", nil, "Put an IPv6 range first"},
 		{"10.0.0.11", "fd00:1::/112 10.96.0.0/12", "", nil, "Put an IPv4 range first"},
-		{"10.0.0.11", "fd00:1::/112 10.96.0.0/12", "", api("v", "2"), "Put an IPv4 range first"},
-		{"10.0.0.11", "fd00:1::/112", "", api("endpoint-reconciler-type", "none"), ""},
 		{"fd00::11", "fd00:1::/112", "fd00:2::/112", nil, "smaller than the /64 that each Node gets"},
 		{"fd00::11", "fd00:1::/112", "fd00::/47", nil, "at most a /48"},
 		{"fd00::11", "fd00:1::/112", "fd00:2::/64", nil, ""},

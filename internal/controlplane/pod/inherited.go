@@ -32,6 +32,12 @@ func readInherited(encoded, name string) (have *staticpod.Inherited, manifest st
 // CA is elsewhere, as if they were not set.
 var signingFlags = []string{"cluster-signing-cert-file", "cluster-signing-key-file"}
 
+// isUnset reports whether a flag with a value means the same as without the flag, which the provider does not set.
+func isUnset(flag, value string) bool {
+	return value == "" && slices.Contains(signingFlags, flag) ||
+		flag == component.EndpointReconcilerFlag && value == component.EndpointReconcilerLease
+}
+
 // ParseInherited is staticpod.ParseInherited for a component, whose flags get one form.
 func ParseInherited(text string) (staticpod.Inherited, error) {
 	p, err := staticpod.ParseInherited(text)
@@ -39,7 +45,7 @@ func ParseInherited(text string) (staticpod.Inherited, error) {
 		return p, err
 	}
 	for _, flag := range slices.Sorted(maps.Keys(p.Flags)) {
-		if p.Flags[flag] == "" && slices.Contains(signingFlags, flag) {
+		if isUnset(flag, p.Flags[flag]) {
 			delete(p.Flags, flag)
 			continue
 		}

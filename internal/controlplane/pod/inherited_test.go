@@ -82,6 +82,15 @@ func TestInheritedDifferences(t *testing.T) {
 			func(*component.Replica) {}, replace(release.APIServer, "--secure-port=6443", "--secure-port=7443"),
 			`flag --secure-port is "7443", wanted "6443"`,
 		},
+		"registrations that are turned on": {
+			func(*component.Replica) {}, replace(release.APIServer, "    - --secure-port=6443\n",
+				"    - --secure-port=6443\n    - --endpoint-reconciler-type=lease\n"), "",
+		},
+		"registrations that are turned off": {
+			func(*component.Replica) {}, replace(release.APIServer, "    - --secure-port=6443\n",
+				"    - --secure-port=6443\n    - --endpoint-reconciler-type=none\n"),
+			`flag --endpoint-reconciler-type is "none", wanted not to be set`,
+		},
 		"no pod network": {
 			func(s *component.Replica) { s.PodCIDRs = nil }, as,
 			"flag --allocate-node-cidrs is \"true\", wanted not to be set\n" +
