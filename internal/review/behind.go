@@ -2,6 +2,7 @@ package review
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -40,7 +41,7 @@ func (c change) replicaEffect(name string, byKeys Effect) Effect {
 			return min(byKeys, Behind)
 		}
 	case "extra_args", "repeated_args":
-		if c.mayGiveFiles() {
+		if c.mayMoveFiles() {
 			return max(byKeys, Restart)
 		}
 	}
@@ -71,20 +72,19 @@ func (c change) filesBehind(name string) bool {
 
 // removed reports whether the change removes a file.
 func (c change) removed(file string) bool {
-	_, remains := attributes(c.after["files"])[file]
+	_, remains := merged(attributes(c.after["files"]), attributes(c.unknown["files"]))[file]
 	return !remains
 }
 
-// mayGiveFiles reports whether a change of flags may let the API server read a file that it did not read: one that no
-// other component reads any more.
-func (c change) mayGiveFiles() bool {
-	files := attributes(c.after["files"])
-	if len(files) > 0 && (anyTrue(c.unknown["extra_args"]) || anyTrue(c.unknown["repeated_args"])) {
-		return true
+// mayMoveFiles reports whether a change of flags may give the API server a file that it did not read, or take one from
+// it. The files that it reads at its start are part of its definition, so either restarts it.
+func (c change) mayMoveFiles() bool {
+	if anyTrue(c.unknown["extra_args"]) || anyTrue(c.unknown["repeated_args"]) {
+		return len(attributes(c.after["files"]))+len(attributes(c.unknown["files"])) > 0
 	}
-	for file := range files {
-		named := slices.ContainsFunc(behindAPIServer, func(by string) bool { return mayName(c.before, by, file) })
-		if named && !isBehind(c.after, file) {
+	for file := range attributes(c.before["files"]) {
+		behind := isBehind(c.before, file) && isBehind(c.after, file)
+		if !behind && !c.removed(file) && !reflect.DeepEqual(namingFlags(c.before, file), namingFlags(c.after, file)) {
 			return true
 		}
 	}
@@ -111,10 +111,23 @@ func isBehind(values map[string]any, file string) bool {
 
 // mayName reports whether a flag of a component may name a file.
 func mayName(values map[string]any, component, file string) bool {
-	return slices.ContainsFunc([]string{"extra_args", "repeated_args"}, func(argument string) bool {
-		text, err := json.Marshal(attributes(values[argument])[component])
-		return err != nil || strings.Contains(string(text), file)
-	})
+	return len(namingFlags(values, file)[component]) > 0
+}
+
+// namingFlags returns the flags that may name a file, with their values, by component.
+func namingFlags(values map[string]any, file string) map[string][]any {
+	naming := map[string][]any{}
+	for _, argument := range []string{"extra_args", "repeated_args"} {
+		for component, flags := range attributes(values[argument]) {
+			all := attributes(flags)
+			for _, flag := range slices.Sorted(maps.Keys(all)) {
+				if text, err := json.Marshal(all[flag]); err != nil || strings.Contains(string(text), file) {
+					naming[component] = append(naming[component], argument, flag, all[flag])
+				}
+			}
+		}
+	}
+	return naming
 }
 
 // unknownValue is a value that is known after the apply.

@@ -178,6 +178,42 @@ func TestBehindSettings(t *testing.T) {
 			values{"files": file(nil), "extra_args": names("scheduler", "/etc/x")},
 			nil, Restart,
 		},
+		"a file of the API server that the scheduler's flags name": { // its list of inputs is in its definition
+			values{"files": file(nil), "extra_args": nil},
+			values{"files": file(nil), "extra_args": names("scheduler", path)},
+			nil, Restart,
+		},
+		"a file of the API server that the scheduler's flags name, next to another path": {
+			values{"files": file(nil), "extra_args": names("scheduler", "/etc/x")},
+			values{"files": file(nil), "extra_args": names("scheduler", path+",/etc/x")},
+			nil, Restart,
+		},
+		"a file of the API server that a repeated flag of the controller-manager names": {
+			values{"files": file(nil), "repeated_args": nil},
+			values{"files": file(nil), "repeated_args": values{"controller_manager": values{"f": []any{path}}}},
+			nil, Restart,
+		},
+		"a file of another directory becomes one of the replica's": {
+			values{"files": file(nil), "extra_args": names("scheduler", "/etc/x.yaml,/etc/y")},
+			values{"files": file(nil), "extra_args": names("scheduler", path+",/etc/y")},
+			nil, Restart,
+		},
+		"a file that is not known yet, and that the scheduler's flags name no longer": {
+			values{"files": file(nil), "extra_args": names("scheduler", path)},
+			values{"files": values{}, "extra_args": names("scheduler", "/etc/x")},
+			values{"files": values{"x.yaml": true}},
+			Restart,
+		},
+		"another flag than one that names a file next to another path": {
+			values{"files": file(nil), "extra_args": values{"scheduler": values{"config": path + ",/x", "v": "1"}}},
+			values{"files": file(nil), "extra_args": values{"scheduler": values{"config": path + ",/x", "v": "2"}}},
+			nil, Behind,
+		},
+		"a new file of the API server's, and another flag": {
+			values{"files": values{}, "extra_args": names("scheduler", "/etc/x")},
+			values{"files": file(nil), "extra_args": names("scheduler", "/etc/y")},
+			nil, Restart,
+		},
 		"a file that the controller-manager reads instead": {
 			values{"files": file(nil), "extra_args": names("scheduler", path)},
 			values{"files": file(nil), "extra_args": names("controller_manager", path)},
