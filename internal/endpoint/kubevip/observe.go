@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -53,6 +54,8 @@ var (
 	errNotRunning = errors.New("kube-vip does not run on its machine")
 	errNoLease    = errors.New("its machine cannot read the endpoint's Lease")
 	errStranger   = errors.New("its machine cannot remove the endpoint's address, and another one holds the Lease")
+	// errEnding counts as out of rotation for other machines, and as in rotation when this one is to be taken over.
+	errEnding = fmt.Errorf("%w: its static pod of kube-vip ends, and the takeover is not complete", targets.ErrUnknown)
 )
 
 // outOfRotation returns why the machine cannot become the holder of the address, or nil.
@@ -60,7 +63,9 @@ func outOfRotation(r endpoint.Registration, m machine) error {
 	switch {
 	case m.Owner.Other(r):
 		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.Owner)
-	case !m.Report.Registered && isCandidate(r, m):
+	case isEnding(r, m):
+		return errEnding
+	case !m.Report.Registered && isCandidate(r, m, podManifests):
 		return nil
 	case !m.Report.Registered:
 		return agent.ErrDrained
@@ -113,10 +118,12 @@ func device(m machine, r endpoint.Registration) string {
 
 // restarts reports whether Register would restart kube-vip on a machine that may hold the address.
 func restarts(r endpoint.Registration, m machine, wanted []host.File) bool {
-	if outOfRotation(r, m) != nil {
+	switch why := outOfRotation(r, m); {
+	case errors.Is(why, errEnding):
+		return true
+	case why != nil:
 		return false
-	}
-	if isCandidate(r, m) {
+	case isCandidate(r, m, podManifests):
 		return true
 	}
 	return m.Report.Stale || m.Report.Replaced || m.Rewrites(wanted)

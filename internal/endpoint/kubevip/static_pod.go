@@ -154,12 +154,18 @@ func pendingTakeover(m machine) string {
 	return ""
 }
 
-// isCandidate reports whether the kube-vip of a static pod can become the holder of the endpoint's address, by the
-// endpoint's Lease.
-func isCandidate(r endpoint.Registration, m machine) bool {
-	pod, there, err := podOf(m)
+// isCandidate reports whether the kube-vip of a static pod with one of these manifests can become the holder of the
+// endpoint's address, by the endpoint's Lease.
+func isCandidate(r endpoint.Registration, m machine, manifests []string) bool {
+	pod, there, err := podOn(m.Facts.Files, manifests)
 	return there && err == nil && m.Report.Foreign && !announces(r) &&
 		pod.Address == r.Address && pod.Lease == leaseName(r)
+}
+
+// isEnding reports whether a takeover that was cut off has left such a static pod running: without its manifest, the
+// kubelet may end it at any time. Then the address is gone before another machine has it.
+func isEnding(r endpoint.Registration, m machine) bool {
+	return !isCandidate(r, m, podManifests) && isCandidate(r, m, pendingManifests)
 }
 
 // notInheritable returns why the endpoint cannot take the address over from a kube-vip that somebody else runs, or nil.

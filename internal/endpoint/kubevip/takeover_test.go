@@ -1,6 +1,7 @@
 package kubevip
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -148,30 +150,40 @@ func (m takeover) step(what string) {
 	}
 }
 
-// TestPendingTakeover: a static pod that still runs after a takeover was cut off serves, and is taken over by the next
-// one. One that has ended is drift until the takeover is complete.
+// TestPendingTakeover: a static pod that still runs after a takeover was cut off is taken over by the next one, which
+// has to be the only one. The kubelet may end it at any time: no other machine may rely on it, and its own takeover
+// needs the others. One that has ended is drift until the takeover is complete.
 func TestPendingTakeover(t *testing.T) {
 	s := testSpec()
 	s.LeaseName = "plndr-cp-lock"
 	r := s.Registration()
 	for name, c := range map[string]struct {
-		foreign  bool
-		manifest string
-		serves   bool
-		err      bool
+		foreign    bool
+		manifest   string
+		goesOn     bool
+		registered bool
+		err        bool
 	}{
-		"the pod runs":                {true, manifest, true, false},
-		"the pod has ended":           {false, manifest, false, false},
-		"a pod of another Lease":      {true, with("vip_leasename", "other"), false, true},
-		"an ended one of another one": {false, with("vip_leasename", "other"), false, false},
-		"something else runs":         {true, "kind: Pod", false, true},
-		"something else, and no pod":  {false, "kind: Pod", false, false},
+		"the pod runs":                {true, manifest, true, false, false},
+		"it runs beside our own":      {true, manifest, true, true, false},
+		"the pod has ended":           {false, manifest, false, false, false},
+		"a pod of another Lease":      {true, with("vip_leasename", "other"), false, false, true},
+		"an ended one of another one": {false, with("vip_leasename", "other"), false, false, false},
+		"something else runs":         {true, "kind: Pod", false, false, true},
+		"something else, and no pod":  {false, "kind: Pod", false, false, false},
 	} {
 		m := podMachine(r, "")
-		m.Report.Foreign = c.foreign
+		m.Report.Foreign, m.Report.Registered, m.Report.Running = c.foreign, c.registered, c.registered
 		m.Facts.Files[pendingManifests[1]] = host.FileState{Content: c.manifest}
-		if got := outOfRotation(r, m) == nil; got != c.serves {
-			t.Errorf("%s: it is in rotation: %v", name, got)
+		why := outOfRotation(r, m)
+		if why == nil {
+			t.Errorf("%s: other machines rely on it", name)
+		}
+		if got := errors.Is(why, targets.ErrUnknown); got != c.goesOn {
+			t.Errorf("%s: it may have the address: %v, because %v", name, got, why)
+		}
+		if got := restarts(r, m, nil); got != c.goesOn {
+			t.Errorf("%s: the takeover waits for its turn: %v", name, got)
 		}
 		if err := requirements(m, r); (err != nil) != c.err {
 			t.Errorf("%s: %v", name, err)
@@ -179,6 +191,11 @@ func TestPendingTakeover(t *testing.T) {
 		if got := strings.Join(differs(r, m), "\n"); !strings.Contains(got, "not complete: "+pendingManifests[1]) {
 			t.Errorf("%s: drift is %q", name, got)
 		}
+	}
+	both := podMachine(r, manifest)
+	both.Facts.Files[pendingManifests[0]] = host.FileState{Content: manifest}
+	if err := outOfRotation(r, both); err != nil || !restarts(r, both, nil) {
+		t.Errorf("the kubelet has a manifest again: %v", err)
 	}
 	if q := query(r, testOwn); !slices.Contains(q.Contents, pendingManifests[0]) {
 		t.Errorf("the contents of %q are read", q.Contents)
