@@ -91,7 +91,7 @@ type Scripts struct {
 	Vars      func(r endpoint.Registration) map[string]string
 	Apply     host.Script  // after the files are in place
 	Admit     host.Script  // sets the mark
-	Drain     host.Script  // removes the mark, and ends what the agent does
+	Drain     host.Script  // removes the mark, and ends what the agent does. $removed: whether the replica is removed
 	Clean     host.Command // removes the endpoint
 }
 

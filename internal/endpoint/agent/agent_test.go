@@ -165,7 +165,7 @@ func TestNextStep(t *testing.T) {
 func TestCommands(t *testing.T) {
 	k, r := testKind(), testRegistration()
 	for want, c := range map[string]host.Command{
-		"admit": k.admit(r, "cp1"), "drain": k.drain(r, "cp1"), "clean": k.clean(r, "cp1"), "apply": {
+		"admit": k.admit(r, "cp1"), "drain": k.drain(r, "cp1", targets.ToReturn), "clean": k.clean(r, "cp1"), "apply": {
 			Script: k.change(r, nil).Script, Vars: k.change(r, nil).Vars,
 		},
 	} {
@@ -180,6 +180,13 @@ func TestCommands(t *testing.T) {
 		}
 		if only := c.Vars["replica"]; (only == "cp1") != (want != "apply") {
 			t.Errorf("%s is for the machine of replica %q", want, only)
+		}
+	}
+	for how, want := range map[targets.Leaving]string{
+		targets.ToReturn: "no", targets.ForGood: "yes", targets.AsLast: "yes",
+	} {
+		if removed := k.drain(r, "cp1", how).Vars["removed"]; removed != want {
+			t.Errorf("a replica that leaves (%d) is removed: %q", how, removed)
 		}
 	}
 	if only := k.claim(r, "cp1").Vars["replica"]; only != "" {

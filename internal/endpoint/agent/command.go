@@ -37,8 +37,14 @@ func (k Kind[R]) admit(r endpoint.Registration, replica string) host.Command {
 	return k.command("# put the replica into rotation\n", host.Command{Script: k.Scripts.Admit}, r, replica)
 }
 
-func (k Kind[R]) drain(r endpoint.Registration, replica string) host.Command {
-	return k.command("# take the replica out of rotation\n", host.Command{Script: k.Scripts.Drain}, r, replica)
+func (k Kind[R]) drain(r endpoint.Registration, replica string, how targets.Leaving) host.Command {
+	removed := "yes"
+	if how == targets.ToReturn {
+		removed = "no"
+	}
+	return k.command("# take the replica out of rotation\n", host.Command{
+		Script: k.Scripts.Drain, Vars: map[string]string{"removed": removed},
+	}, r, replica)
 }
 
 func (k Kind[R]) clean(r endpoint.Registration, replica string) host.Command {

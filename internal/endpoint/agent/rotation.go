@@ -46,7 +46,7 @@ func (r *Registrar[R]) leave(ctx context.Context, name string, how targets.Leavi
 	}
 	others := maps.Clone(seen.Serving())
 	delete(others, name)
-	err := r.Withdraw(ctx, t, len(others) > 0)
+	err := r.Withdraw(ctx, t, how, len(others) > 0)
 	if err == nil {
 		return nil
 	}
@@ -58,9 +58,10 @@ func (r *Registrar[R]) leave(ctx context.Context, name string, how targets.Leavi
 	return r.operationError("drained", name, err)
 }
 
-// Withdraw returns when no client is sent to the machine of t. others says whether another replica is in rotation.
-func (r *Registrar[R]) Withdraw(ctx context.Context, t targets.Target, others bool) error {
-	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address), r.Kind.drain(r.Registration, t.Name))
+// Withdraw returns when no client is sent to the machine of t. how says why it leaves, and others whether another
+// replica is in rotation.
+func (r *Registrar[R]) Withdraw(ctx context.Context, t targets.Target, how targets.Leaving, others bool) error {
+	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address), r.Kind.drain(r.Registration, t.Name, how))
 	if errors.Is(err, endpoint.ErrOther) || err == nil && answer == endpoint.Absent {
 		return nil // the machine serves nobody of this endpoint, or has another replica by now
 	}

@@ -140,7 +140,8 @@ func stepDrain(f *fixture) {
 	f.Must(f.registrar().Undrain(f.Ctx, "b"))
 	f.Within(10*time.Second, "a", "b", "c")
 	f.After("withdrawal of a drain", 3*time.Second, func() error {
-		return f.registrar().Withdraw(f.Ctx, targets.Target{Name: "a", Address: f.spec.Targets["a"]}, true)
+		a := targets.Target{Name: "a", Address: f.spec.Targets["a"]}
+		return f.registrar().Withdraw(f.Ctx, a, targets.ToReturn, true)
 	}, "b", "c")
 	f.Must(f.registrar().Undrain(f.Ctx, "a"))
 	f.Logf("undrain: the routes are back after %d ms", f.Within(10*time.Second, "a", "b", "c").Milliseconds())

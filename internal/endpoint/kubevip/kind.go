@@ -38,8 +38,8 @@ func kind(passwords map[string]string) agent.Kind[report] {
 		Text:      text,
 		ConfigDir: configDir, Program: programDir, Units: []string{unitName},
 		Scripts: agent.Scripts{
-			Vars: variables, Functions: podsFunction, Apply: applyScript, Admit: admitScript, Drain: drainScript,
-			Clean: host.Command{Script: cleanScript},
+			Vars: variables, Functions: podsFunction + takeoverFunctions, Apply: applyScript, Admit: admitScript,
+			Drain: drainScript, Clean: host.Command{Script: cleanScript},
 		},
 		Complete: complete, Validate: ValidateRegistration, Query: query,
 		Secrets: func(r endpoint.Registration) error {

@@ -19,8 +19,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-//go:embed pods.sh
-var podsFunction host.Script
+var (
+	//go:embed pods.sh
+	podsFunction host.Script
+	//go:embed takeover.sh
+	takeoverFunctions host.Script
+)
 
 // podManifests is where the kubelet finds the static pod of kube-vip: by kube-vip's guide, and by Kubespray.
 var podManifests = []string{"/etc/kubernetes/manifests/kube-vip.yaml", "/etc/kubernetes/manifests/kube-vip.yml"}

@@ -2,6 +2,7 @@ package kubevip
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -60,18 +61,19 @@ func (m takeover) pods() string {
 }
 
 // run runs a script of the endpoint, and reports whether it succeeds.
-func (m takeover) run(script host.Script) bool {
+func (m takeover) run(script host.Script, more map[string]string) bool {
 	m.t.Helper()
 	r := testSpec().Registration()
 	vars := variables(r)
 	vars["cluster"], vars["vip"], vars["replica"] = r.ClusterID, r.Address, "cp1"
 	vars["config"], vars["manifests"], vars["agent"] = m.at("config"), m.manifest, m.at("agent")
 	vars["run"], vars["credential"] = m.at("run"), m.at("credential")
+	maps.Copy(vars, more)
 	if err := os.MkdirAll(m.at("run"), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
 	shell := exec.CommandContext(m.t.Context(), "/bin/sh", "-euc", string(host.Assignments(vars)+host.FlushFunction())+
-		m.pods()+string(endpoint.OwnerFunctions())+m.here().Replace(string(script)))
+		m.pods()+string(takeoverFunctions)+string(endpoint.OwnerFunctions())+m.here().Replace(string(script)))
 	shell.Env = []string{
 		"PATH=" + m.dir + ":" + os.Getenv("PATH"), "CHANGED=", "address_file=" + m.at("held"), "calls=" + m.at("calls"),
 	}
@@ -97,6 +99,9 @@ func TestTakeoverIsRepeated(t *testing.T) {
 		"complete":                            {[]string{"applied", "completed"}, false},
 		"repeated and complete":               {[]string{"lasts", "refused", "ends", "applied", "completed"}, false},
 		"complete, and another pod was added": {[]string{"applied", "completed", "added", "applied"}, true},
+		"the replica left rotation to return": {[]string{"applied", "drained"}, true},
+		"the replica is deleted":              {[]string{"applied", "drained for good"}, false},
+		"a deletion, and the pod still runs":  {[]string{"lasts", "refused", "not drained"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTakeover(t)
@@ -106,7 +111,7 @@ func TestTakeoverIsRepeated(t *testing.T) {
 			if begun := len(c.steps) > 0; begun && m.there("manifests/kube-vip.yaml") {
 				t.Error("the kubelet still has the manifest")
 			}
-			if !m.run(cleanScript) {
+			if !m.run(cleanScript, nil) {
 				t.Fatal("the endpoint is not removed")
 			}
 			text, _ := os.ReadFile(m.manifest)
@@ -116,6 +121,9 @@ func TestTakeoverIsRepeated(t *testing.T) {
 		})
 	}
 }
+
+// removed is that variable of a drain.
+var removed = map[string]string{"drained": "no", "drained for good": "yes"}
 
 // step does one step of a takeover, and verifies its result.
 func (m takeover) step(what string) {
@@ -136,15 +144,23 @@ func (m takeover) step(what string) {
 			m.t.Fatal(err)
 		}
 	case "refused":
-		if m.run(applyScript) || calls() != before {
+		if m.run(applyScript, nil) || calls() != before {
 			m.t.Error("the unit starts while the pod runs")
 		}
 	case "applied":
-		if !m.run(applyScript) || calls() == before {
+		if !m.run(applyScript, nil) || calls() == before {
 			m.t.Error("the takeover does not go on")
 		}
+	case "drained", "drained for good":
+		if !m.run(drainScript, map[string]string{"removed": removed[what]}) {
+			m.t.Error("the replica does not leave rotation")
+		}
+	case "not drained":
+		if m.run(drainScript, map[string]string{"removed": "yes"}) {
+			m.t.Error("the replica leaves rotation while the pod has the address")
+		}
 	case "completed":
-		if !m.run(completeScript) || !m.there("config/inherited/kube-vip.yaml") {
+		if !m.run(completeScript, nil) || !m.there("config/inherited/kube-vip.yaml") {
 			m.t.Error("no copy of the manifest stays")
 		}
 	}
