@@ -1,10 +1,26 @@
 # Removes the endpoint from the machine, unless the machine has another one. kube-vip ends first. The record is
 # removed last, so that no other process begins before everything is done. An address that somebody else gives to the
 # machine stays: the endpoint may never have got further than its registration. The kubelet gets the manifest of a
-# static pod back if its takeover is not complete. Go sets unit, and manifests, the paths of static pods from which the
-# address may be taken over.
+# static pod back if its takeover is not complete. If it cannot, nothing is changed: there is no other copy. Go sets
+# unit, and manifests, the paths of static pods from which the address may be taken over.
 create_and_lock
 unless_other
+
+# kept MANIFEST: prints the path of what is kept of it while its takeover is not complete.
+kept() { echo "$config/inherited/${1##*/}.pending"; }
+
+back='' # the manifest that the kubelet gets back: one, because each of them starts a pod for the address
+for manifest in $manifests; do
+  if [ -z "$back" ] && [ -e "$(kept "$manifest")" ]; then back=$manifest; fi
+done
+for manifest in $manifests; do
+  if [ -e "$manifest" ] && grep -qwF -- "$vip" "$manifest"; then back=''; fi # the kubelet has one
+done
+if [ -n "$back" ] && { [ -e "$back" ] || [ ! -d "${back%/*}" ]; }; then
+  echo "the kubelet cannot get the static pod of kube-vip back: $back has another pod, or its directory is missing;" \
+    "move $(kept "$back") to where it is needed, or remove it, then apply again" >&2
+  exit 1
+fi
 given=no # whether the machine may have the address from the endpoint
 if [ "$(whose)" = ours ]; then given=yes; fi
 rm -f "$config/registered"
@@ -20,13 +36,10 @@ if [ $given = yes ]; then
     ip address delete "$vip/$length" dev "$device"
   done
 fi
-for manifest in $manifests; do
-  former=$config/inherited/${manifest##*/}.pending
-  if [ -e "$former" ] && [ ! -e "$manifest" ] && [ -d "${manifest%/*}" ]; then
-    mv "$former" "$manifest"
-    flush "$manifest" "${manifest%/*}"
-  fi
-done
+if [ -n "$back" ]; then
+  mv "$(kept "$back")" "$back"
+  flush "$back" "${back%/*}"
+fi
 rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
 rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*
 systemctl daemon-reload

@@ -35,15 +35,21 @@ func newTakeover(t *testing.T) takeover {
 		"manifests/kube-vip.yaml": "address " + r.Address, "config/endpoint.json": r.Record("cp1"), "agent": agent,
 		"credential": "", "etc/systemd": "", "opt/x": "", "sleep": "#!/bin/sh\n",
 	} {
-		path := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		m.write(file, content)
 	}
 	return m
+}
+
+// write writes a file of the machine, below directories that are made for it.
+func (m takeover) write(file, content string) {
+	m.t.Helper()
+	path := m.at(file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 func (m takeover) at(name string) string { return filepath.Join(m.dir, name) }
@@ -60,8 +66,15 @@ func (m takeover) pods() string {
 	return "pods() { if [ -e " + m.manifest + " ] || [ -e " + m.at("lasts") + " ]; then echo 4711; fi; }\n"
 }
 
-// run runs a script of the endpoint, and reports whether it succeeds.
+// run runs a script of the endpoint, with more variables, and reports whether it succeeds.
 func (m takeover) run(script host.Script, more map[string]string) bool {
+	m.t.Helper()
+	_, ok := m.output(script, more)
+	return ok
+}
+
+// output is run with what the script prints.
+func (m takeover) output(script host.Script, more map[string]string) (text string, ok bool) {
 	m.t.Helper()
 	r := testSpec().Registration()
 	vars := variables(r)
@@ -79,7 +92,7 @@ func (m takeover) run(script host.Script, more map[string]string) bool {
 	}
 	out, err := shell.CombinedOutput()
 	m.t.Logf("%v\n%s", err, out)
-	return err == nil
+	return string(out), err == nil
 }
 
 // TestTakeoverIsRepeated: the manifest of a static pod is on the machine until the takeover is complete. A takeover
@@ -122,6 +135,70 @@ func TestTakeoverIsRepeated(t *testing.T) {
 	}
 }
 
+// TestManifestIsReturned: an endpoint that is removed loses no manifest whose takeover is not complete, and starts one
+// pod at most. Before it is refused, nothing is changed.
+func TestManifestIsReturned(t *testing.T) {
+	const (
+		yaml, yml = "manifests/kube-vip.yaml", "manifests/kube-vip.yml"
+		pending   = "config/inherited/kube-vip.yaml.pending"
+		pendingY  = "config/inherited/kube-vip.yml.pending"
+		pod       = "address 10.0.0.100, the pod"
+		other     = "address 10.0.0.101"
+	)
+	type files = map[string]string
+	for name, c := range map[string]struct {
+		files   files
+		without bool // the directory of manifests is not there
+		refused string
+		want    files // manifests
+	}{
+		"none":                      {nil, false, "", nil},
+		"none, and no directory":    {nil, true, "", nil},
+		"one":                       {files{pending: pod}, false, "", files{yaml: pod}},
+		"the other one":             {files{pendingY: pod}, false, "", files{yml: pod}},
+		"both":                      {files{pending: pod, pendingY: "address 10.0.0.100"}, false, "", files{yaml: pod}},
+		"no directory":              {files{pendingY: pod}, true, "kube-vip.yml.pending", nil},
+		"the kubelet has it":        {files{pending: "earlier", yaml: pod}, false, "", files{yaml: pod}},
+		"the kubelet has the other": {files{pending: "earlier", yml: pod}, false, "", files{yml: pod}},
+		"the kubelet has one of another address": {
+			files{pending: pod, yml: other}, false, "", files{yaml: pod, yml: other},
+		},
+		"one of another address has its name": {
+			files{pending: pod, yaml: other}, false, "kube-vip.yaml.pending", files{yaml: other},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newTakeover(t)
+			if err := os.RemoveAll(m.at("manifests")); err != nil {
+				t.Fatal(err)
+			}
+			if !c.without {
+				m.write("manifests/etcd.yaml", "")
+			}
+			for file, content := range c.files {
+				m.write(file, content)
+			}
+			m.write("config/registered", "")
+			out, ok := m.output(cleanScript, map[string]string{"manifests": m.at(yaml) + " " + m.at(yml)})
+			if ok != (c.refused == "") || !strings.Contains(out, c.refused) {
+				t.Errorf("it succeeds: %v, and says %q", ok, out)
+			}
+			if kept := m.there("config/registered"); kept != (c.refused != "") {
+				t.Errorf("the directory of the endpoint is as before: %v", kept)
+			}
+			for _, file := range []string{yaml, yml, pending, pendingY} {
+				want := c.want[file]
+				if c.refused != "" && c.files[file] != "" {
+					want = c.files[file]
+				}
+				if text, _ := os.ReadFile(m.at(file)); string(text) != want {
+					t.Errorf("%s is %q, want %q", file, text, want)
+				}
+			}
+		})
+	}
+}
+
 // removed is that variable of a drain.
 var removed = map[string]string{"drained": "no", "drained for good": "yes"}
 
@@ -132,17 +209,13 @@ func (m takeover) step(what string) {
 	before := calls()
 	switch what {
 	case "lasts":
-		if err := os.WriteFile(m.at("lasts"), nil, 0o600); err != nil {
-			m.t.Fatal(err)
-		}
+		m.write("lasts", "")
 	case "ends":
 		if err := os.Remove(m.at("lasts")); err != nil {
 			m.t.Fatal(err)
 		}
 	case "added":
-		if err := os.WriteFile(m.manifest, []byte("address "+testSpec().Address), 0o600); err != nil {
-			m.t.Fatal(err)
-		}
+		m.write("manifests/kube-vip.yaml", "address "+testSpec().Address)
 	case "refused":
 		if m.run(applyScript, nil) || calls() != before {
 			m.t.Error("the unit starts while the pod runs")
