@@ -22,7 +22,7 @@ type Query struct {
 	SharedEntries []string
 	Units         []string // systemd units, with the suffix
 	Ports         []int    // their listeners
-	Disks         []string // paths whose free disk space is reported; for a missing path, that of the nearest existing parent
+	Disks         []string // paths whose free disk space is reported; if one is missing, that of the nearest parent
 	Commands      []string // programs searched on root's PATH ("haproxy", "keepalived")
 	// Script runs last under sh, for data that the fields above do not cover. Its output is
 	// returned as Facts.Output and its failure is ignored. Variable values are passed in Vars,
@@ -55,7 +55,7 @@ type Facts struct {
 
 	Files     map[string]FileState
 	Dirs      map[string][]string // missing key: the directory does not exist
-	Crowded   map[string]bool     // of SharedDirs, those with more entries than Dirs has: others than SharedEntries may be there
+	Crowded   map[string]bool     // of SharedDirs, those with more entries than Dirs has
 	Units     map[string]UnitState
 	Listeners map[int]Listener  // missing key: the port is free
 	DiskFree  map[string]int64  // bytes
