@@ -161,8 +161,8 @@ func pendingTakeover(m machine) string {
 // isCandidate reports whether the kube-vip of a static pod with one of these manifests can become the holder of the
 // endpoint's address, by the endpoint's Lease.
 func isCandidate(r endpoint.Registration, m machine, manifests []string) bool {
-	pod, there, err := podOn(m.Facts.Files, manifests)
-	return there && err == nil && m.Report.Foreign && !announces(r) &&
+	pod, _, err := podOn(m.Facts.Files, manifests) // one that is not there has no address
+	return err == nil && m.Report.Foreign && !announces(r) &&
 		pod.Address == r.Address && pod.Lease == leaseName(r)
 }
 

@@ -286,6 +286,13 @@ func TestPendingTakeover(t *testing.T) {
 	if err := outOfRotation(r, both); err != nil || !restarts(r, both, nil) {
 		t.Errorf("the kubelet has a manifest again: %v", err)
 	}
+	broken := podMachine(r, "kind: Pod")
+	if _, there, err := podOf(broken); !there || !errors.Is(err, errNotAPod) {
+		t.Errorf("a manifest that cannot be read: %v, %v", there, err)
+	}
+	if _, there, err := podOf(registered(r)); there || err != nil {
+		t.Errorf("without a manifest: %v, %v", there, err)
+	}
 	if q := query(r, testOwn); !slices.Contains(q.Contents, pendingManifests[0]) {
 		t.Errorf("the contents of %q are read", q.Contents)
 	}
