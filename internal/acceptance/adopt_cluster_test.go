@@ -196,31 +196,27 @@ done`
 // follows when the one before is ready. The second change of the flag takes the first one back.
 func (s *adoptedCluster) byKubeadm(t *testing.T) {
 	admin := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/super-admin.conf")
-	for _, step := range []struct{ name, script string }{
-		{"a flag of the API servers", "flag=--goaway-chance=0\n" + flagByHand},
-		{"its former value", "flag=--goaway-chance=0\n" + flagByHand},
-		{"certificates renewed", "kubeadm certs renew all >/dev/null\n" + services.KubeadmRestart},
-	} {
-		t.Run(step.name, func(t *testing.T) {
+	noticed := func(name string, change func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
 			clients := startLoad(t, admin, "cp2")
-			for _, name := range s.names {
-				onMachine(t, shared.lab.Machine(name), "address="+address(name)+"\n"+step.script)
-			}
+			change(t)
 			t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
 		})
 	}
-	t.Run("a machine replaced", func(t *testing.T) {
-		clients := startLoad(t, admin, "cp2")
-		s.replacedByKubeadm(t, admin)
-		t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
-	})
-	t.Run("upgraded by a minor", func(t *testing.T) {
-		s.version = release(t, "kubernetes-1.35")
-		s.uploadKubeadm(t, "kubernetes-1.35-node")
-		clients := startLoad(t, admin, "cp2")
-		s.upgradedByKubeadm(t)
-		t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
-	})
+	onEach := func(script string) func(t *testing.T) {
+		return func(t *testing.T) {
+			for _, name := range s.names {
+				onMachine(t, shared.lab.Machine(name), "address="+address(name)+"\n"+script)
+			}
+		}
+	}
+	noticed("a flag of the API servers", onEach("flag=--goaway-chance=0\n"+flagByHand))
+	noticed("its former value", onEach("flag=--goaway-chance=0\n"+flagByHand))
+	noticed("certificates renewed", onEach("kubeadm certs renew all >/dev/null\n"+services.KubeadmRestart))
+	noticed("a machine replaced", func(t *testing.T) { s.replacedByKubeadm(t, admin) })
+	s.version = release(t, "kubernetes-1.35")
+	s.uploadKubeadm(t, "kubernetes-1.35-node")
+	noticed("upgraded by a minor", s.upgradedByKubeadm)
 }
 
 // replacedByKubeadm resets the last machine, and lets it join again.
@@ -239,11 +235,7 @@ func (s *adoptedCluster) replacedByKubeadm(t *testing.T, admin string) {
 // upgradedByKubeadm upgrades the control plane to s.version, and leaves the kubelets as they are.
 func (s *adoptedCluster) upgradedByKubeadm(t *testing.T) {
 	t.Helper()
-	var machines []*lab.Machine
-	for _, name := range s.names {
-		machines = append(machines, shared.lab.Machine(name))
-	}
-	if err := (services.Kubeadm{}).Upgrade(t.Context(), machines, s.version, t.Output()); err != nil {
+	if err := (services.Kubeadm{}).Upgrade(t.Context(), labMachines(s.names), s.version, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	s.ready(t)

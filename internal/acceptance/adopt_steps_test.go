@@ -20,10 +20,6 @@ type adoptedStep struct {
 // services.Kubeadm.
 func createByKubeadm(t *testing.T, names []string, version, etcd, settings string, joined func(name string)) {
 	t.Helper()
-	var machines []*lab.Machine
-	for _, name := range names {
-		machines = append(machines, shared.lab.Machine(name))
-	}
 	k := services.Kubeadm{Kubernetes: version, Etcd: etcd, Settings: settings}
 	if joined != nil {
 		k.Joined = func(_ context.Context, m *lab.Machine) error {
@@ -31,9 +27,18 @@ func createByKubeadm(t *testing.T, names []string, version, etcd, settings strin
 			return nil
 		}
 	}
-	if err := k.Create(t.Context(), machines, t.Output()); err != nil {
+	if err := k.Create(t.Context(), labMachines(names), t.Output()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// labMachines returns machines by their names.
+func labMachines(names []string) []*lab.Machine {
+	var machines []*lab.Machine
+	for _, name := range names {
+		machines = append(machines, shared.lab.Machine(name))
+	}
+	return machines
 }
 
 // rebuiltAfter makes machines on which kubeadm has run anew when the test ends.

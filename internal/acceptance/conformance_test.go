@@ -130,7 +130,7 @@ func (s *joinStory) routeToPods(t *testing.T) {
 	t.Helper()
 	s.onControlPlane(t, "ip route replace 10.244.0.0/24 via "+s.node.Address.String())
 	t.Cleanup(func() {
-		for _, m := range s.controlPlane() {
+		for _, m := range labMachines(s.names) {
 			if out, err := m.Run(context.WithoutCancel(t.Context()), "ip route del 10.244.0.0/24 || :"); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}

@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
 const proxyServer = "/usr/local/bin/proxy-server"
@@ -34,7 +32,7 @@ func (s *joinStory) throughTunnel(t *testing.T) {
 
 	firewall := "OUTPUT -p tcp -d " + s.node.Address.String() + " --dport 10250 -j REJECT"
 	s.onControlPlane(t, "iptables -I "+firewall)
-	for _, m := range s.controlPlane() {
+	for _, m := range labMachines(s.names) {
 		if out, err := m.Run(t.Context(), "curl -s -k --max-time 3 https://"+s.node.Address.String()+":10250"); err == nil {
 			t.Fatalf("%s reaches the kubelet: %s", m.Name, out)
 		}
@@ -61,18 +59,9 @@ func (s *joinStory) throughTunnel(t *testing.T) {
 	s.expectStreams(t, "first")
 }
 
-// controlPlane returns the machines of the control plane.
-func (s *joinStory) controlPlane() []*lab.Machine {
-	var all []*lab.Machine
-	for _, name := range s.names {
-		all = append(all, shared.lab.Machine(name))
-	}
-	return all
-}
-
 func (s *joinStory) onControlPlane(t *testing.T, script string) {
 	t.Helper()
-	for _, m := range s.controlPlane() {
+	for _, m := range labMachines(s.names) {
 		onMachine(t, m, script)
 	}
 }

@@ -39,6 +39,15 @@ func (a *apiServers) EtcdTrust(_ context.Context, address string) (pki.Trust, er
 	return trustOf(a.t, a.bundles[generation]), nil
 }
 
+// usedBy returns members whose cluster these API servers use.
+func (a *apiServers) usedBy(members map[string]Spec) map[string]Spec {
+	for name, s := range members {
+		s.APIServers = a
+		members[name] = s
+	}
+	return members
+}
+
 // trustOf returns the trust of an API server that runs with the files of a bundle.
 func trustOf(t *testing.T, b *pki.Bundle) pki.Trust {
 	t.Helper()
@@ -60,14 +69,7 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	f.create(specs, "cp1")
 	bundles := etcdtest.Lineage(t, f.bundle, 3)
 	servers := &apiServers{t: t, bundles: bundles, at: map[string]int{"10.9.0.1": 0, "fd00::2": 0}}
-	to := func(generation int) map[string]Spec {
-		all := at(specs, bundles[generation])
-		for name, s := range all {
-			s.APIServers = servers
-			all[name] = s
-		}
-		return all
-	}
+	to := func(generation int) map[string]Spec { return servers.usedBy(at(specs, bundles[generation])) }
 	f.rotate(to(1), "cp1")
 	if servers.asked != 0 {
 		t.Error("an API server was asked that nobody lists")
@@ -105,14 +107,7 @@ func TestRotationWaitsForAPIServersOfAnotherPrefix(t *testing.T) {
 	f.create(specs, "cp1")
 	bundles := etcdtest.Lineage(t, f.bundle, 2)
 	servers := &apiServers{t: t, bundles: bundles, at: map[string]int{"10.9.0.1": 0}}
-	to := func(generation int) map[string]Spec {
-		all := at(specs, bundles[generation])
-		for name, s := range all {
-			s.APIServers = servers
-			all[name] = s
-		}
-		return all
-	}
+	to := func(generation int) map[string]Spec { return servers.usedBy(at(specs, bundles[generation])) }
 	f.rotate(to(1), "cp1")
 	c := f.client(specs["cp1"])
 	put := func(keys ...string) {

@@ -275,12 +275,17 @@ func staged(dataDir string, facts host.Facts) string {
 // restoringNames are what restores make in an archive root.
 var restoringNames = []string{"restoring", "restoring.former", "restoring.received"}
 
+// isRestoring reports whether a name in an archive root is of what a restore makes.
+func isRestoring(name string) bool {
+	return name == "restoring" || strings.HasPrefix(name, "restoring.")
+}
+
 // leftovers returns the path of something that a restore has left, complete or not, or "". That is asked for by the
 // names in the directories: a file may be as large as the database, and its digest is not needed.
 func leftovers(dataDir string, facts host.Facts) string {
 	for _, root := range archiveRoots(dataDir) {
 		for _, name := range facts.Dirs[root] {
-			if name == "restoring" || strings.HasPrefix(name, "restoring.") {
+			if isRestoring(name) {
 				return root + "/" + name
 			}
 		}

@@ -143,7 +143,7 @@ func ValidateName(name string) error {
 		return fmt.Errorf("member name %q is not a DNS name of at most %d characters: use lower-case letters, digits and "+
 			"dashes, with dots between, each part starting and ending with a letter or digit", name, longestName)
 	}
-	if name == "restoring" || strings.HasPrefix(name, "restoring.") {
+	if isRestoring(name) {
 		return fmt.Errorf("member name %q is reserved: beside the archives, what a restore has made is called so", name)
 	}
 	return nil
