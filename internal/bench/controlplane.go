@@ -19,16 +19,14 @@ const (
 // measures everything once, so that a computer that becomes slower or faster meanwhile changes
 // a figure and its reference alike.
 func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
-	all := times{}
 	peak := 0.0
-	for round := range rounds {
-		fmt.Fprintf(b.log, "round %d of %d\n", round+1, rounds)
+	all, err := b.inRounds(rounds, func(round int) (times, error) {
 		took, memory, err := b.controlPlaneRound(ctx, round)
-		if err != nil {
-			return nil, fmt.Errorf("round %d: %w", round+1, err)
-		}
-		all.add(took)
 		peak = max(peak, memory)
+		return took, err
+	})
+	if len(all) == 0 {
+		return nil, err
 	}
 	return slices.Concat([]Result{
 		measured("floor: processes started by a script, until all API servers are ready", all[floorServing], "s"),
@@ -39,7 +37,7 @@ func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
 			all[floorWhole], "s"),
 		difference(planned, all[planned], all[emptyPlan], 1, "s"),
 		figure("peak memory of the provider", peak, "MiB"),
-	}, compareDayTwo(all)), nil
+	}, compareDayTwo(all)), err
 }
 
 // controlPlaneRound measures a control plane on new machines: with Terraform, then the same

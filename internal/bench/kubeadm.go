@@ -35,16 +35,17 @@ var before = workspace.Release{Etcd: newer.Etcd, Kubernetes: older.Kubernetes}
 // kubeadm compares the provider with kubeadm. Both find everything that they install on the machines, or packages and
 // images; kubeadm finds a balancer as well, which the provider sets up. Each round measures both on new machines.
 func (b *bench) kubeadm(ctx context.Context) ([]Result, error) {
-	all := times{}
-	for round := range rounds {
-		fmt.Fprintf(b.log, "round %d of %d\n", round+1, rounds)
-		for _, measure := range []func(context.Context) (times, error){b.kubeadmRound, b.ownRound} {
-			took, err := measure(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("round %d: %w", round+1, err)
-			}
-			all.add(took)
+	all, err := b.inRounds(rounds, func(int) (times, error) {
+		took, err := b.kubeadmRound(ctx)
+		if err != nil {
+			return nil, err
 		}
+		owns, err := b.ownRound(ctx)
+		took.add(owns)
+		return took, err
+	})
+	if len(all) == 0 {
+		return nil, err
 	}
 	const own, its = "terraform: ", "kubeadm: "
 	return []Result{
@@ -54,7 +55,7 @@ func (b *bench) kubeadm(ctx context.Context) ([]Result, error) {
 		ratioTo("terraform apply, "+minor+", against kubeadm upgrade", all[own+minor], all[its+minor], "s"),
 		ratioTo(memory+", units against static pods of kubeadm", all[own+memory], all[its+memory], "MiB"),
 		measured(overhead+" of kubeadm", all[its+overhead], "MiB"),
-	}, nil
+	}, err
 }
 
 // kubeadmRound measures kubeadm on the first three machines, with a balancer on the fourth.

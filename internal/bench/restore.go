@@ -41,10 +41,10 @@ func (b *bench) restores(ctx context.Context) ([]Result, error) {
 	var results []Result
 	for _, size := range b.sizes {
 		measured, err := b.restoresOf(ctx, size)
+		results = append(results, measured...)
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", size, err)
 		}
-		results = append(results, measured...)
 	}
 	return results, nil
 }
@@ -58,21 +58,19 @@ func (b *bench) restoresOf(ctx context.Context, size Size) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := times{}
-	for round := range size.rounds() {
-		fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, size.rounds())
-		if err := b.restoreRound(ctx, d, round, all); err != nil {
-			return nil, fmt.Errorf("round %d: %w", round+1, err)
-		}
+	fmt.Fprintf(b.log, "database of %s\n", size)
+	all, err := b.inRounds(size.rounds(), func(round int) (times, error) { return b.restoreRound(ctx, d, round) })
+	if len(all) == 0 {
+		return nil, err
 	}
-	return compareRestores(d, all), nil
+	return compareRestores(d, all), err
 }
 
 // restoreRound measures both ways with Terraform and by hand. Each step begins with what the one before has left.
-func (b *bench) restoreRound(ctx context.Context, d database, round int, all times) error {
+func (b *bench) restoreRound(ctx context.Context, d database, round int) (times, error) {
 	o, err := b.operator(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer o.pool.Close()
 	survivor, lost := o.three[few-1], o.three[:few-1]
@@ -81,14 +79,14 @@ func (b *bench) restoreRound(ctx context.Context, d database, round int, all tim
 		b.recover(d, recovered, round, map[string]any{"member": survivor.Name}, lost),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	byHand, err := b.runSteps(ctx, "by hand", []step{
 		o.recoverByScript(b, d, survivor, lost), o.restoreOneByScript(b, d, round), o.restoreAllByScript(b, d, round),
 	})
-	all.add(terraform.by("terraform"))
-	all.add(byHand.by("by hand"))
-	return err
+	took := terraform.by("terraform")
+	took.add(byHand.by("by hand"))
+	return took, err
 }
 
 // recover returns the step with Terraform: an apply with the source of a restore.

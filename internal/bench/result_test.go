@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -98,5 +99,23 @@ func TestTableWithoutGoal(t *testing.T) {
 	want := []string{"replace", "30.00", "s", "28.00–33.00", "10.00", "s", "9.00–12.00", "3.00", "–"}
 	if !slices.Equal(row, want) {
 		t.Errorf("the row is %q, want %q", row, want)
+	}
+}
+
+// TestFailedRound: the rounds before one that fails are measured, and half of a round is not.
+func TestFailedRound(t *testing.T) {
+	b := &bench{log: t.Output()}
+	all, err := b.inRounds(3, func(round int) (times, error) {
+		took := times{"apply": {float64(round + 10)}}
+		if round == 2 {
+			return took, errors.New("the machine does not answer")
+		}
+		return took, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "round 3") {
+		t.Errorf("error %v", err)
+	}
+	if want := (series{10, 11}); !slices.Equal(all["apply"], want) {
+		t.Errorf("measured %v, want %v", all["apply"], want)
 	}
 }

@@ -1,6 +1,9 @@
 package bench
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // series contains the values of one figure, one of each round.
 type series []float64
@@ -21,4 +24,19 @@ func (t times) add(other times) {
 	for name, values := range other {
 		t[name] = append(t[name], values...)
 	}
+}
+
+// inRounds measures one round after the other. It returns the times of the rounds that ended, also before an error:
+// nothing if the first one fails.
+func (b *bench) inRounds(count int, measure func(round int) (times, error)) (times, error) {
+	all := times{}
+	for round := range count {
+		fmt.Fprintf(b.log, "round %d of %d\n", round+1, count)
+		took, err := measure(round)
+		if err != nil {
+			return all, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		all.add(took)
+	}
+	return all, nil
 }

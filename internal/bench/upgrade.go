@@ -30,39 +30,36 @@ const (
 // of both releases on the machines. kubeadm's own upgrade is a measurement of its own (kubeadm.go): it
 // needs a kubelet on each machine.
 func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
-	all := times{}
-	for round := range rounds {
-		fmt.Fprintf(b.log, "round %d of %d\n", round+1, rounds)
-		if err := b.upgradeRound(ctx, all); err != nil {
-			return nil, fmt.Errorf("round %d: %w", round+1, err)
-		}
+	all, err := b.inRounds(rounds, func(int) (times, error) { return b.upgradeRound(ctx) })
+	if len(all) == 0 {
+		return nil, err
 	}
 	const what = "terraform apply, " + upgraded + ", against a script that "
 	return []Result{
 		ratioTo(what+"upgrades members, then replicas", all[upgraded], all[upgradedTwice], "s"),
 		ratioTo(what+"restarts each machine once", all[upgraded], all[upgradedOnce], "s"),
 		ratioTo(what+"restarts each machine once"+withoutDelay, all[upgraded], all[upgradedOnce+withoutDelay], "s"),
-	}, nil
+	}, err
 }
 
-func (b *bench) upgradeRound(ctx context.Context, all times) error {
+func (b *bench) upgradeRound(ctx context.Context) (times, error) {
 	if err := b.renew(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.wantRelease(older); err != nil {
-		return err
+		return nil, err
 	}
-	terraform, err := b.runSteps(ctx, "terraform", []step{b.upgrade()})
+	took, err := b.runSteps(ctx, "terraform", []step{b.upgrade()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	definitions, err := b.definitions(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o, err := b.operator(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer o.pool.Close()
 	script, err := b.runSteps(ctx, "by hand", []step{
@@ -70,9 +67,8 @@ func (b *bench) upgradeRound(ctx context.Context, all times) error {
 		o.upgradeByScript(b, upgradedOnce, definitions, o.machineByMachine),
 		o.fastUpgradeByScript(b, definitions),
 	})
-	all.add(terraform)
-	all.add(script)
-	return err
+	took.add(script)
+	return took, err
 }
 
 // upgrade returns the step with Terraform.

@@ -31,12 +31,14 @@ func (b *bench) volumes(ctx context.Context) ([]Result, error) {
 	var results []Result
 	for _, size := range b.sizes {
 		took, err := b.volumesOf(ctx, size)
+		if len(took) > 0 {
+			named := database{size: size}.named
+			results = append(results, ratioTo("terraform apply, "+named(moved)+", against -replace of the member",
+				took[named(moved)], took[named(renewed)], "s"))
+		}
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", size, err)
 		}
-		named := database{size: size}.named
-		results = append(results, ratioTo("terraform apply, "+named(moved)+", against -replace of the member",
-			took[named(moved)], took[named(renewed)], "s"))
 	}
 	return results, nil
 }
@@ -71,15 +73,14 @@ func (b *bench) volumesOf(ctx context.Context, size Size) (all times, err error)
 	if _, err := b.work.Apply(ctx, b.log); err != nil {
 		return nil, err
 	}
-	all = times{}
-	for round := range size.rounds() {
-		fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, size.rounds())
-		took, err := b.runSteps(ctx, "terraform", []step{b.renewMember(d, at), b.move(d, at, other)})
-		if err != nil {
-			return nil, fmt.Errorf("round %d: %w", round+1, err)
-		}
-		all.add(took)
+	fmt.Fprintf(b.log, "database of %s\n", size)
+	all, err = b.inRounds(size.rounds(), func(int) (times, error) {
+		steps := []step{b.renewMember(d, at), b.move(d, at, other)}
 		at, other = other, at
+		return b.runSteps(ctx, "terraform", steps)
+	})
+	if err != nil {
+		return all, err
 	}
 	_, err = b.work.Apply(ctx, b.log, "-destroy")
 	return all, err
