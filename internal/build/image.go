@@ -33,6 +33,7 @@ func writeImage(ctx context.Context, reference, program, directory, archive stri
 	defer os.RemoveAll(dir)
 	show := newProgress(os.Stderr, "node image")
 	defer show.stop()
+	show.step("compiling")
 	command := goCommand{
 		dir: filepath.Join(root, "tools", "node-image"), env: []string{"CGO_ENABLED=0"}, log: io.Discard, show: show,
 	}
