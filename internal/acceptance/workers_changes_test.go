@@ -97,9 +97,7 @@ func (s *joinStory) rotated(t *testing.T) {
 			s.expectHeartbeat(t)
 		}
 	}
-	if after := s.podStarted(t); after != started {
-		t.Errorf("the Pod was started again: %s, before %s", after, started)
-	}
+	s.expectStarted(t, started)
 	s.runPod(t, "second")
 }
 
@@ -111,9 +109,7 @@ func (s *joinStory) upgraded(t *testing.T) {
 	apply(t, s.w)
 	s.expectHeartbeat(t)
 	s.expectStreams(t, "first")
-	if after := s.podStarted(t); after != started {
-		t.Errorf("the Pod was started again: %s, before %s", after, started)
-	}
+	s.expectStarted(t, started)
 	var config core.ConfigMap
 	s.admin.must(t, endpointURL, "GET", "/api/v1/namespaces/kube-system/configmaps/kubeadm-config", nil, &config)
 	expectContains(t, config.Data["ClusterConfiguration"], "kubernetesVersion: v"+s.version)
@@ -131,6 +127,15 @@ func (s *joinStory) renew(t *testing.T) {
 	})
 }
 
+// expectStarted reports that Pod first was started again, if it was: it was started then.
+func (s *joinStory) expectStarted(t *testing.T, then string) {
+	t.Helper()
+	if now := s.podStarted(t); now != then {
+		t.Errorf("the Pod was started again: %s, before %s", now, then)
+	}
+}
+
+// podStarted returns when the container of Pod first was started.
 func (s *joinStory) podStarted(t *testing.T) string {
 	t.Helper()
 	var pod core.Pod
@@ -177,21 +182,25 @@ func (s *joinStory) restarted(t *testing.T) {
 
 // scaled: the worker notices nothing of a control plane that grows from one machine to three.
 func (s *joinStory) scaled(t *testing.T) {
+	started := s.podStarted(t)
 	s.names = []string{"cp1", "cp2", "cp3"}
 	choose(t, s.w, s.names...)
 	apply(t, s.w)
 	s.expectHeartbeat(t)
+	s.expectStarted(t, started)
 	s.runPod(t, "third")
 }
 
 // holderLost: the worker follows the virtual IP to another machine.
 func (s *joinStory) holderLost(t *testing.T) {
+	started := s.podStarted(t)
 	m := holder(t, s.names...)
 	if err := m.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.expectHeartbeat(t)
 	s.expectStreams(t, "third")
+	s.expectStarted(t, started)
 	t.Logf("the worker renews its Lease without %s", m.Name)
 	if err := m.Boot(t.Context()); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,9 @@ func importInherited(h *host.Host, facts host.Facts, endpoints EndpointReader) (
 		Endpoint:    endpoints.Foreign(at, id, name, h.Address(), port),
 		Issued:      map[string]string{component.AdminConf: ""},
 	}
+	if args := component.IncompleteAudit(flags); args != nil {
+		record.Configured = &machine.Configured{ExtraArgs: map[string]map[string]string{release.APIServer: args}}
+	}
 	registered, err := endpoints.At(record.Endpoint)
 	if err != nil {
 		return Imported{}, notImported(h, "the endpoint in "+component.AdminConf+" is not usable: "+err.Error(),

@@ -543,6 +543,47 @@ func TestInheritedVolumes(t *testing.T) {
 	}
 }
 
+// TestInheritedAuditLog: an API server of kubeadm that writes an audit log as the documentation of Kubernetes says is
+// taken over without a restart. Units have another directory, so the move to them is refused.
+func TestInheritedAuditLog(t *testing.T) {
+	files := kubeadmMachine(t)
+	at := machine.ManifestDir + "/kube-apiserver.yaml"
+	for before, after := range map[string]string{
+		"    - --event-ttl=2h\n": "    - --event-ttl=2h\n    - --audit-policy-file=/etc/kubernetes/audit/policy.yaml\n" +
+			"    - --audit-log-path=/var/log/kubernetes/audit/audit.log\n    - --audit-log-maxage=7\n",
+		"    volumeMounts:\n": "    volumeMounts:\n" +
+			"    - {name: audit, mountPath: /etc/kubernetes/audit/policy.yaml, readOnly: true}\n" +
+			"    - {name: audit-log, mountPath: /var/log/kubernetes/audit/, readOnly: false}\n",
+		"  volumes:\n": "  volumes:\n" +
+			"  - {name: audit, hostPath: {path: /etc/kubernetes/audit/policy.yaml, type: File}}\n" +
+			"  - {name: audit-log, hostPath: {path: /var/log/kubernetes/audit/, type: DirectoryOrCreate}}\n",
+	} {
+		if strings.Count(files[at], before) != 1 {
+			t.Fatalf("%q is not in the manifest once:\n%s", before, files[at])
+		}
+		files[at] = strings.Replace(files[at], before, after, 1)
+	}
+	s := inheritedSpec(t, files)
+	if got := s.ExtraArgs[release.APIServer][component.AuditLogFlag]; got != "/var/log/kubernetes/audit/audit.log" || !s.Audit.Off {
+		t.Errorf("the audit log is %q, audit %+v", got, s.Audit)
+	}
+	if got := s.ExtraVolumes[release.APIServer]["audit-log"].MountPath; got != "/var/log/kubernetes/audit" {
+		t.Errorf("it is mounted at %q", got)
+	}
+	d, err := decide(s.Replica, machine.Interpret(inheritedFacts(files)), time.Now())
+	if err != nil || len(d.restart) > 0 {
+		t.Errorf("a takeover restarts %v, %v", d.restart, err)
+	}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+	s.Runtime = ""
+	s.ExtraVolumes, s.ImageRepository = nil, ""
+	if err := s.Validate(); !strings.Contains(cptest.Text(err), "unit may write below "+component.AuditLogDir) {
+		t.Errorf("as units: %v", err)
+	}
+}
+
 // TestInheritedExternalCA: a control plane whose CA key is elsewhere is imported, and taken over without a restart.
 func TestInheritedExternalCA(t *testing.T) {
 	files := kubeadmMachine(t)
@@ -689,7 +730,7 @@ func TestInheritedReplicaRefused(t *testing.T) {
 	api := machine.ManifestDir + "/kube-apiserver.yaml"
 	for name, c := range map[string]struct{ before, after, want string }{
 		"label":         {"tier: control-plane", "tier: other", "label tier"},
-		"audit log":     {"--event-ttl=2h", "--audit-log-path=/srv/audit.log", "may write below /var/log/kube-apiserver"},
+		"audit log":     {"--event-ttl=2h", "--audit-log-path=/srv/audit.log", "where its container cannot write"},
 		"a lost policy": {"--event-ttl=2h", "--tracing-config-file=/srv/x", "names /srv/x, which its container does not see"},
 		"managed flag":  {"--allow-privileged=true", "--anonymous-auth=false", "flag --anonymous-auth"},
 		"registrations": {

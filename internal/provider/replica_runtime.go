@@ -11,6 +11,8 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -39,6 +41,11 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 		if m.ManageKubelet.ValueBool() {
 			addInvalid(diags, path.Root("manage_kubelet"), "Invalid runtime",
 				errors.New(`only static pods need a kubelet: set runtime = "static_pod", or drop manage_kubelet`))
+		}
+		if elementsKnown(ctx, m.ExtraArgs) {
+			if err := unit.ValidateAuditLog(m.extraArgs(ctx, diags)[release.APIServer]); err != nil {
+				addInvalid(diags, path.Root("extra_args").AtName("apiserver"), "Invalid runtime", err)
+			}
 		}
 		return
 	}

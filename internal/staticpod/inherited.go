@@ -145,6 +145,16 @@ func textOf(v any) string {
 	return s
 }
 
+// cleaned returns a path in its shortest form, if it is absolute: "/srv/log/" means "/srv/log" to the kubelet and the
+// container runtime.
+func cleaned(v any) string {
+	text := textOf(v)
+	if !path.IsAbs(text) {
+		return text
+	}
+	return path.Clean(text)
+}
+
 func (p *Inherited) other(format string, args ...any) {
 	p.Other = append(p.Other, problem.Line(fmt.Sprintf(format, args...)))
 }
@@ -246,7 +256,7 @@ func (p *Inherited) readMounts(pod, c object, rest patchFields) {
 		if initial[name] {
 			p.other("the volume %s, which an init container mounts too", problem.Quote(name))
 		}
-		paths[name], types[name] = textOf(source["path"]), textOf(source["type"])
+		paths[name], types[name] = cleaned(source["path"]), textOf(source["type"])
 	}
 	mounts, _ := c["volumeMounts"].([]any)
 	for _, v := range mounts {
@@ -271,7 +281,7 @@ func (p *Inherited) readMounts(pod, c object, rest patchFields) {
 		if !plain {
 			continue
 		}
-		m := Mount{Name: name, Path: at, At: textOf(mount["mountPath"]), ReadOnly: readOnly, Type: types[name]}
+		m := Mount{Name: name, Path: at, At: cleaned(mount["mountPath"]), ReadOnly: readOnly, Type: types[name]}
 		if m.At == m.Path {
 			m.At = ""
 		}

@@ -8,6 +8,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
+// AuditLogFlag names the file of the audit log: "" for none, "-" for standard output.
+const AuditLogFlag = "audit-log-path"
+
 // AuditPolicyPath is the audit policy that the API server reads.
 const AuditPolicyPath = KubernetesDir + "/audit-policy.yaml"
 
@@ -102,7 +105,7 @@ func (s Replica) AuditFlags() map[string]string {
 	a := s.Audit
 	return map[string]string{
 		"audit-policy-file":   AuditPolicyPath,
-		"audit-log-path":      AuditLogDir + "/audit.log",
+		AuditLogFlag:          AuditLogDir + "/audit.log",
 		"audit-log-maxage":    strconv.Itoa(orElse(a.MaxAgeDays, DefaultAuditAge)),
 		"audit-log-maxbackup": strconv.Itoa(orElse(a.MaxBackups, DefaultAuditBackups)),
 		"audit-log-maxsize":   strconv.Itoa(orElse(a.MaxSizeMB, DefaultAuditSize)),
@@ -169,6 +172,23 @@ func ValidateAudit(a Audit, extra map[string]string) error {
 		return nil
 	}
 	return validatePolicy(a.Policy)
+}
+
+// IncompleteAudit returns the flags of an audit log that somebody else has configured, if they are not all of those that
+// the provider sets: a replica has them as extra arguments then. It returns nil if they are all or none.
+func IncompleteAudit(flags map[string]string) map[string]string {
+	args, missing := map[string]string{}, false
+	for flag := range (Replica{}).AuditFlags() {
+		if value, there := flags[flag]; there {
+			args[flag] = value
+		} else {
+			missing = true
+		}
+	}
+	if !missing || len(args) == 0 {
+		return nil
+	}
+	return args
 }
 
 // AuditFrom derives the audit settings from the flags and from the policy on the machine. It

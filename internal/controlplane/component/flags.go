@@ -199,8 +199,8 @@ func validateFlag(owned map[string]string, name, value string) error {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("flag %q: its value holds a control character", name)
 	}
-	if name == "audit-log-path" && value != "" && value != "-" && path.Dir(path.Clean(value)) != AuditLogDir {
-		return fmt.Errorf("flag %q: the API server may write below %s only", name, AuditLogDir)
+	if name == AuditLogFlag && value != "" && value != "-" && !path.IsAbs(value) {
+		return fmt.Errorf("flag %q: it is not an absolute path", name)
 	}
 	if name == etcdPrefixFlag {
 		return validateEtcdPrefix(value)

@@ -165,6 +165,15 @@ func TestValidate(t *testing.T) {
 		"a mount without its volume: tmp": func(s *component.Replica) {
 			s.Patches = patchOf("volumeMounts: [{name: tmp, mountPath: /tmp}]")
 		},
+		"names /srv/audit.log, where its container cannot write": func(s *component.Replica) {
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {component.AuditLogFlag: "/srv/audit.log"}}
+		},
+		"names /srv/log/audit.log, where its container cannot write": func(s *component.Replica) {
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {component.AuditLogFlag: "/srv/log/audit.log"}}
+			s.ExtraVolumes = map[string]map[string]component.Volume{release.APIServer: {
+				"logs": {HostPath: "/srv", MountPath: "/srv"}, "log": {HostPath: "/srv/log", MountPath: "/srv/log", ReadOnly: true},
+			}}
+		},
 		"names /etc/x, which its container": func(s *component.Replica) {
 			s.ExtraArgs = map[string]map[string]string{release.Scheduler: {"config": "/etc/x"}}
 		},

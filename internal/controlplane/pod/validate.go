@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -111,14 +110,28 @@ func validatePaths(name string, extra map[string]string, volumes map[string]comp
 			continue
 		}
 		for _, file := range pathsIn(extra[flag]) {
-			if !slices.ContainsFunc(visible, func(m staticpod.Mount) bool {
-				at := cmp.Or(m.At, m.Path)
-				return file == at || within(file, at)
-			}) {
+			switch at := mountOf(file, visible); {
+			case flag == component.AuditLogFlag && (at == nil || at.ReadOnly):
+				return fmt.Errorf("flag %q of %s names %s, where its container cannot write: use %s, or mount the directory by "+
+					"extra_volumes", flag, name, file, component.AuditLogDir)
+			case at == nil:
 				return fmt.Errorf("flag %q of %s names %s, which its container does not see: give the file in files, which are "+
-					"in %s, or mount it by extra_volumes", flag, name, path.Clean(file), component.FilesDir)
+					"in %s, or mount it by extra_volumes", flag, name, file, component.FilesDir)
 			}
 		}
 	}
 	return nil
+}
+
+// mountOf returns the mount by which a container sees a file: of several, the one with the longest path. It returns nil
+// if there is none.
+func mountOf(file string, mounts []staticpod.Mount) *staticpod.Mount {
+	var nearest *staticpod.Mount
+	for _, m := range mounts {
+		at := cmp.Or(m.At, m.Path)
+		if (file == at || within(file, at)) && (nearest == nil || len(at) > len(cmp.Or(nearest.At, nearest.Path))) {
+			nearest = &m
+		}
+	}
+	return nearest
 }

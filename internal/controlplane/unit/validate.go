@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -24,6 +25,9 @@ func Validate(s component.Replica) error {
 			return invalid(s, "environment", err)
 		}
 	}
+	if err := ValidateAuditLog(s.ExtraArgs[release.APIServer]); err != nil {
+		return invalid(s, "extra_args", err)
+	}
 	for _, socket := range s.Sockets() {
 		if err := checkVisible(socket); err != nil {
 			return invalid(s, "pki", err)
@@ -37,6 +41,17 @@ func invalid(s component.Replica, attribute string, err error) error {
 		Summary: "Invalid control-plane replica", Attribute: attribute, Host: s.Machine(),
 		Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 	}
+}
+
+// ValidateAuditLog returns why the API server's unit, with these extra arguments, could not write its audit log: it has
+// one directory that it may write to.
+func ValidateAuditLog(args map[string]string) error {
+	file := args[component.AuditLogFlag]
+	if file == "" || file == "-" || path.Dir(path.Clean(file)) == component.AuditLogDir {
+		return nil
+	}
+	return fmt.Errorf("flag %q: the API server's unit may write below %s only", component.AuditLogFlag,
+		component.AuditLogDir)
 }
 
 // hidden are directories that the API server's unit does not see, or sees as a private copy (see

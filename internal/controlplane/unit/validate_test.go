@@ -32,6 +32,22 @@ func TestValidateSocket(t *testing.T) {
 	}
 }
 
+func TestValidateAuditLog(t *testing.T) {
+	for file, want := range map[string]string{
+		"":                                     "",
+		"-":                                    "",
+		"/var/log/kube-apiserver/audit.log":    "",
+		"/var/log/kube-apiserver/../audit.log": "may write below /var/log/kube-apiserver only",
+		"/srv/audit.log":                       "may write below /var/log/kube-apiserver only",
+	} {
+		s := componenttest.Stacked(t)
+		s.ExtraArgs = map[string]map[string]string{release.APIServer: {component.AuditLogFlag: file}}
+		if err := Validate(s); (want == "") != (err == nil) || !strings.Contains(cptest.Text(err), want) {
+			t.Errorf("%q: %v, want %q", file, err, want)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	s := componenttest.Stacked(t)
 	s.Limits = map[string]component.Limits{release.Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "50%"}}
