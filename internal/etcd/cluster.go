@@ -89,9 +89,8 @@ type cluster struct {
 	saved           map[string]time.Time    // snapshots before a change between one and two voters, by label
 	restored        doneRestore             // until the restored cluster has grown
 	lastWaitTimeout time.Time               // when waiting for permission to restart a member last timed out
-	tls             *tls.Config             // client certificate, issued once
+	tls             *tls.Config             // with the client certificate, which it renews
 	madeOf          string                  // the inputs that tls was made of
-	issued          time.Time               // when tls was issued
 }
 
 // of returns the cluster that a spec belongs to, and records the spec's machines in it.
@@ -257,13 +256,13 @@ func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
 	// A rotation changes the trusted CAs and the signing CA one after the other. An
 	// externally signed certificate may change at any time.
 	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[client.CertificateOf(b).Name].Certificate
-	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.madeOf == madeOf {
+	if cl.tls != nil && cl.madeOf == madeOf {
 		return cl.tls, nil
 	}
-	config, err := client.TLS(b, time.Now())
+	config, err := client.TLS(b, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	cl.tls, cl.madeOf, cl.issued = config, madeOf, time.Now()
+	cl.tls, cl.madeOf = config, madeOf
 	return config, nil
 }

@@ -37,7 +37,7 @@ type informer struct {
 // inform starts an informer of the members, which ends with the test.
 func inform(t *testing.T, specs map[string]Spec) *informer {
 	t.Helper()
-	config, err := client.TLS(First(specs).Bundle, time.Now())
+	config, err := client.TLS(First(specs).Bundle, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
