@@ -137,7 +137,12 @@ func (m *alarmRepair) takeStep(ctx context.Context, v membership.View, next memb
 		if waiting, _ := m.turn.Others(); waiting > 0 && target.Name == m.s.Name {
 			return m.turn.Yield(ctx) // followers first
 		}
-		return handOver(ctx, m.clients, v, &target)
+		err := handOver(ctx, m.clients, v, &target)
+		if errors.Is(err, errStillLeads) {
+			return m.waitOrRefuse(ctx, v, err)
+		}
+		m.since.End()
+		return err
 	case membership.SpaceDefragment:
 		return m.defragment(ctx, v, target)
 	case membership.SpaceDisarm:

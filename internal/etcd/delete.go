@@ -63,6 +63,7 @@ type removal struct {
 	since       wait.Clock              // of the wait after which the removal is refused
 	late        wait.Clock              // of the wait for a late answer of the cluster
 	yielding    wait.Clock              // to others that should leave before
+	moving      wait.Clock              // of the attempts to move leadership away
 	removing    wait.Clock              // of the attempts to remove it from the member list
 	removed     bool                    // from the member list, by this call
 	outageBegun bool                    // the outage was announced

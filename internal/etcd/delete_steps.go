@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -10,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -31,8 +33,8 @@ func (l *removal) withVerdict(ctx context.Context, v membership.View) (membershi
 	return d.Mark(v, l.cl.verdictLasts()), nil
 }
 
-// remove hands leadership over, or, if that is done, removes the member through another
-// one. The next observation shows the result.
+// remove hands leadership over, or, if that is done or the member cannot be asked to, removes
+// the member through another one. The next observation shows the result.
 func (l *removal) remove(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
 	clients, err := l.cl.connect(l.s)
@@ -40,9 +42,15 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 		return err
 	}
 	defer clients.Close()
-	if v.Leader == id {
-		return handOver(ctx, clients, v, &entry)
+	if membership.HandsOver(v, id) {
+		err := handOver(ctx, clients, v, &entry)
+		if errors.Is(err, errStillLeads) {
+			return l.again(ctx, &l.moving, v, err)
+		}
+		l.moving.End()
+		return err
 	}
+	l.moving.End()
 	if saved, err := l.cl.savedBeforeShrinkage(ctx, l.s, v, entry); err != nil {
 		return refusedBy(err, "etcd member not deleted", l.s, &v, err.Error(), problem.Nothing,
 			nextUnlessEnded(ctx, "free space on the machine of the remaining member, or repair it, then destroy again",
@@ -60,10 +68,20 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 		l.disarmAlarms(ctx, clients, entry)
 		return nil
 	case client.Transient(err):
-		if l.removing.Begin(l.turn); l.removing.Lasted() < l.cl.pace.StallTimeout {
-			return l.wait(ctx, leaveDecision{Reason: err.Error()})
-		}
+		return l.again(ctx, &l.removing, v, err)
 	}
+	return l.refused(v, err)
+}
+
+// again waits a moment before another attempt, and refuses when the attempts have failed for too long.
+func (l *removal) again(ctx context.Context, since *wait.Clock, v membership.View, cause error) error {
+	if since.Begin(l.turn); since.Lasted() < l.cl.pace.StallTimeout {
+		return l.wait(ctx, leaveDecision{Reason: cause.Error()})
+	}
+	return l.refused(v, cause)
+}
+
+func (l *removal) refused(v membership.View, err error) error {
 	return &problem.Problem{
 		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(),
 		Err:       err,

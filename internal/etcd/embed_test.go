@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,7 @@ type testMachine struct {
 	lost      bool     // unreachable over SSH
 	hangs     bool     // it accepts connections, and commands never end
 	refuses   error    // the SSH error instead, such as an untrusted host key
+	silent    error    // the error of connections to its member, until the unit is started again
 	broken    bool     // the unit fails to start
 	breaks    string   // the unit fails to start if it contains this text
 	installed []string // versions in addition to 3.6.16
@@ -251,7 +253,7 @@ func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
 
 func (m *testMachine) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	m.mu.Lock()
-	err := m.reach()
+	err := cmp.Or(m.reach(), m.silent)
 	m.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -453,7 +455,7 @@ func (m *testMachine) stop() {
 // start does what systemd does with the unit.
 func (m *testMachine) start() error {
 	m.starts++
-	m.ends = 0
+	m.ends, m.silent = 0, nil
 	unit := string(m.files[layout.UnitPath].Content)
 	command, _, _ := systemd.ParseUnit(unit)
 	got := command.Flags

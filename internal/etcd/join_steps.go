@@ -34,8 +34,9 @@ func (j *joining) verify(ctx context.Context, v membership.View, next membership
 }
 
 // prepareCorruptRemoval prepares the removal of a member with corrupt data: the other
-// members must have identical data, and one of them must be the leader. It returns false
-// when it had to wait or is moving leadership; the caller then observes everything again.
+// members must have identical data, and one of them must be the leader if the member can
+// hand over. It returns false when it had to wait or is moving leadership; the caller then
+// observes everything again.
 func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, m membership.Member) (bool, error) {
 	err := membership.MayReplaceCorrupt(v, m.ID)
 	if err == nil {
@@ -51,8 +52,12 @@ func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, 
 		j.turn.Keep()
 		j.refused.End()
 		return false, j.s.outageBegins(ctx) // Create reports its end
-	case v.Leader == m.ID:
-		return false, handOver(ctx, j.clients, v, &m)
+	case membership.HandsOver(v, m.ID):
+		err := handOver(ctx, j.clients, v, &m)
+		if errors.Is(err, errStillLeads) {
+			err = j.waitOrRefuse(ctx, &v, j.cl.pace.StallTimeout, err)
+		}
+		return false, err
 	}
 	return true, nil
 }

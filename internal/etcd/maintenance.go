@@ -137,7 +137,12 @@ func (cl *cluster) awaitLeader(
 		}
 		cause = fmt.Errorf("%s did not become the leader within %s", *to, cl.pace.ConditionTimeout)
 		leader, _ := view.Member(view.Leader)
-		return false, moveLeader(ctx, clients, leader, target)
+		err = moveLeader(ctx, clients, leader, target)
+		if errors.Is(err, errStillLeads) {
+			cause = err
+			return false, nil
+		}
+		return false, err
 	})
 	if err != nil || done {
 		return view, err

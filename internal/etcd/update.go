@@ -109,6 +109,7 @@ type updating struct {
 	clients     *client.Clients
 	f           machine.Observed
 	since       wait.Clock   // of the wait for the rules
+	moving      wait.Clock   // of the attempts to move leadership away
 	settling    wait.Clock   // of the wait for all members to be healthy
 	outageBegun bool         // the outage was announced, so its end must be announced too
 	rotation    rotationWait // to the generation of s

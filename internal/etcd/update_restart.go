@@ -24,8 +24,8 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 		return false, c.waitOrRefuse(ctx, nil, client.ErrNoAnswer)
 	}
 	entry := machine.EntryOf(v, c.s.Spec)
-	leads := v.Leader == entry.ID
-	if waiting, quiet := c.turn.Others(); leads && len(v.Voters()) > 1 {
+	handsOver := membership.HandsOver(*v, entry.ID)
+	if waiting, quiet := c.turn.Others(); handsOver {
 		awaited := rotationStatusOf(c.s, c.f).obstacle(c.s.Generation()) != nil
 		if waiting > 0 && !awaited {
 			c.since.End()
@@ -47,16 +47,27 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 			return false, err
 		}
 	}
-	if leads && len(v.Voters()) > 1 {
-		return false, handOver(ctx, c.clients, *v, entry)
+	if !handsOver {
+		c.moving.End()
+		return true, nil
 	}
-	return true, nil
+	err := handOver(ctx, c.clients, *v, entry)
+	if errors.Is(err, errStillLeads) {
+		return false, c.waitFor(ctx, &c.moving, v, err)
+	}
+	c.moving.End()
+	return false, err
 }
 
 // waitOrRefuse waits a moment, and refuses when the waiting time or the deadline is over.
 // A wait that has just timed out for one member is not repeated for the next one.
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	over, err := c.cl.waitForRules(ctx, v, c.turn, &c.since)
+	return c.waitFor(ctx, &c.since, v, cause)
+}
+
+// waitFor is waitOrRefuse with the clock of one condition.
+func (c *updating) waitFor(ctx context.Context, since *wait.Clock, v *membership.View, cause error) error {
+	over, err := c.cl.waitForRules(ctx, v, c.turn, since)
 	switch {
 	case !over:
 		return err
@@ -140,8 +151,11 @@ func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wa
 	return false, nil
 }
 
-// handOver moves leadership off a member. The request must go to the leader itself. The
-// next observation shows the result.
+// errStillLeads means that an attempt to move leadership away has failed, and another one may succeed.
+var errStillLeads = errors.New("leadership did not move")
+
+// handOver moves leadership off a member that hands it over (membership.HandsOver). The next observation shows the
+// result.
 func handOver(ctx context.Context, clients *client.Clients, v membership.View, from *membership.Member) error {
 	to, ok := membership.BestTransferee(v, from.ID)
 	if !ok {
@@ -150,12 +164,16 @@ func handOver(ctx context.Context, clients *client.Clients, v membership.View, f
 	return moveLeader(ctx, clients, *from, to)
 }
 
-// moveLeader requests the leader to hand over to another member.
+// moveLeader requests the leader to hand over to another member. The caller limits how often, if the error is
+// errStillLeads.
 func moveLeader(ctx context.Context, clients *client.Clients, from, to membership.Member) error {
 	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.Label(), to.Label())
 	err := clients.MoveLeader(ctx, from.Address(), to.ID)
-	if err != nil && !client.Transient(err) {
-		return fmt.Errorf("move leadership from %s to %s: %w", from.Label(), to.Label(), err)
+	switch {
+	case err == nil:
+		return nil
+	case client.Transient(err):
+		return fmt.Errorf("%w from %s to %s: %w", errStillLeads, from.Label(), to.Label(), err)
 	}
-	return nil
+	return fmt.Errorf("move leadership from %s to %s: %w", from.Label(), to.Label(), err)
 }

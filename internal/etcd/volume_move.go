@@ -83,10 +83,21 @@ func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, e
 			return false, err
 		}
 	}
-	if v.Leader == entry.ID && len(v.Voters()) > 1 {
-		return false, handOver(ctx, clients, v, &entry)
+	if membership.HandsOver(v, entry.ID) {
+		return false, t.handOver(ctx, clients, v, entry)
 	}
 	return true, nil
+}
+
+// handOver moves leadership off the member on the machine that it leaves.
+func (t *taking) handOver(
+	ctx context.Context, clients *client.Clients, v membership.View, entry membership.Member,
+) error {
+	err := handOver(ctx, clients, v, &entry)
+	if errors.Is(err, errStillLeads) {
+		return t.waitOrRefuse(ctx, &v, err)
+	}
+	return err
 }
 
 func (t *taking) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {

@@ -144,6 +144,13 @@ func RequireAllHealthy(v View) error {
 	return nil
 }
 
+// HandsOver reports whether the member leads others and can hand over leadership, for which it must be asked itself. If
+// it answers no client, it may still lead: the others elect a leader when it stops or leaves.
+func HandsOver(v View, id uint64) bool {
+	m, _ := v.Member(id)
+	return m.Healthy && v.Leader == id && len(v.Voters()) > 1
+}
+
 // BestTransferee returns the voter that leadership should move to: a healthy one without a
 // data alarm, and of those the one furthest in the log. The name breaks ties.
 func BestTransferee(v View, from uint64) (Member, bool) {

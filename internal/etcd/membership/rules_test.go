@@ -169,6 +169,30 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+func TestHandsOver(t *testing.T) {
+	for _, c := range []struct {
+		cluster string
+		id      uint64
+		want    bool
+	}{
+		{"Lh", 1, true},
+		{"hLh", 2, true},
+		{"hLh", 1, false}, // a follower
+		{"Lhh", 9, false}, // not listed
+		{"L", 1, false},   // nobody else
+		{"Ll", 1, false},  // a learner leads nothing
+	} {
+		if got := HandsOver(clusterOf(c.cluster), c.id); got != c.want {
+			t.Errorf("%s: member %d hands over: %v, want %v", c.cluster, c.id, got, c.want)
+		}
+	}
+	silent := clusterOf("Lhh")
+	silent.Members[0].Healthy = false
+	if HandsOver(silent, 1) {
+		t.Error("a leader that answers no client was asked to hand over")
+	}
+}
+
 func TestBestTransferee(t *testing.T) {
 	v := clusterOf("Lhhdl")
 	v.Members[1].Index, v.Members[2].Index, v.Members[3].Index, v.Members[4].Index = 7, 9, 99, 99
