@@ -112,6 +112,7 @@ type updating struct {
 	moving      wait.Clock   // of the attempts to move leadership away
 	settling    wait.Clock   // of the wait for all members to be healthy
 	outageBegun bool         // the outage was announced, so its end must be announced too
+	renewed     bool         // see renewFirst
 	rotation    rotationWait // to the generation of s
 
 	step  versionStep
@@ -199,6 +200,9 @@ func (c *updating) final(ctx context.Context, err error) (Status, error) {
 // apply makes one repair if the rules allow it now. It returns false if it had to wait;
 // the caller then observes everything again.
 func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repair) (bool, error) {
+	if renewed, err := c.renewFirst(ctx, v, r); renewed || err != nil {
+		return false, err
+	}
 	if ready, err := c.readyToChange(ctx, v); !ready {
 		return false, err
 	}
@@ -233,6 +237,20 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return false, c.changeVersion(ctx, v, r)
 	}
 	return c.restart(ctx, v, r)
+}
+
+// renewFirst writes new certificates, and nothing else, if the member answers no client and has to be restarted too.
+// etcd reads them at each handshake. If all members are silent because their certificates have expired, the restart, or
+// what comes before it, would wait for a quorum that only new ones bring back. If it reports true, the caller observes
+// everything again.
+func (c *updating) renewFirst(ctx context.Context, v *membership.View, r machine.Repair) (bool, error) {
+	entry := machine.EntryOf(v, c.s.Spec)
+	if c.renewed || r.Restart == "" || len(r.Pairs) == 0 || v != nil && (entry == nil || entry.Healthy) {
+		return false, nil
+	}
+	c.renewed = true
+	problem.Progress(ctx, "etcd %s: it answers no client: its certificates are renewed first", c.s.Name)
+	return true, c.write(ctx, machine.Repair{Change: host.Change{Files: r.Pairs}})
 }
 
 // readyToChange reports whether the version and the stage of a rotation allow a change of the member now. If not, it

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
@@ -18,6 +19,7 @@ type Repair struct {
 	Remount bool        // mount the volume again meanwhile
 	Returns bool        // to the manifest that kubeadm has written
 	Issues  bool        // certificates, which are valid from now by the clock of this computer
+	Pairs   []host.File // these alone, if they may be written before everything else
 	Link    bool        // enable the start at boot again
 	Timers  host.Script // what follows for the timers of the member, and modes of files
 }
@@ -48,7 +50,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	if err != nil {
 		return Repair{}, err
 	}
-	r.Issues = len(c.Files) > 0
+	r.Issues, r.Pairs = len(c.Files) > 0, s.pairsAlone(f, c)
 	id := f.identity(v, entry)
 	if f.Volume.InPlace() && !f.Volume.ReadOnly {
 		proven := entry != nil && entry.Healthy && f.Running()
@@ -81,6 +83,27 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 		r.Change.Users, r.Change.Dirs, r.Change.Links = base.Users, base.Dirs, base.Links
 	}
 	return r, nil
+}
+
+// pairsAlone returns the files of issued pairs, and the record with them, which continues to say what is true of the
+// member that runs. Those of another generation of the CA do not come alone.
+func (s Spec) pairsAlone(f Observed, c Issued) []host.File {
+	if len(c.Files) == 0 || f.Record == nil || f.Record.Generation != s.Generation() {
+		return nil
+	}
+	if f.OtherRuntime(s) != "" {
+		s.Runtime = Systemd
+		if f.isPod() {
+			s.Runtime = StaticPod
+		}
+	}
+	files := slices.Clone(c.Files)
+	for i := range files {
+		files[i].Owner, files[i].Group = s.owner(), s.owner()
+	}
+	record := *f.Record
+	record.Pairs = c.Pairs
+	return append(files, encodeRecord(record))
 }
 
 // restartReason describes why etcd must be restarted to run with s, or returns "". etcd
