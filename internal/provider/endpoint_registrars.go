@@ -165,18 +165,39 @@ func endpointID(r endpoint.Registration) string {
 // recordedReplica reads what the record of the machine at an address says of its replica.
 func (s *session) recordedReplica(ctx context.Context, address string) (targets.Replica, error) {
 	observed, err := s.replicas.Recorded(ctx, s.machine(address))
-	if err != nil || observed.Name == "" {
-		return targets.Replica{Foreign: observed.Foreign, ClusterID: observed.ClusterID}, err
-	}
-	registration, err := registrationIn(observed.Registration)
 	if err != nil {
 		return targets.Replica{}, err
 	}
-	replica := targets.Replica{Name: observed.Name, Port: observed.Port, ClusterID: observed.ClusterID}
-	for _, each := range registration.All() {
-		replica.Endpoints = append(replica.Endpoints, each.ID())
+	return replicaIn(observed)
+}
+
+// replicaIn returns what a record says of its replica.
+func replicaIn(observed controlplane.Recorded) (targets.Replica, error) {
+	if observed.Name == "" {
+		return targets.Replica{Foreign: observed.Foreign, ClusterID: observed.ClusterID}, nil
 	}
-	return replica, nil
+	ids, err := endpointIDs(observed)
+	if err != nil {
+		return targets.Replica{}, err
+	}
+	return targets.Replica{
+		Name: observed.Name, Port: observed.Port, ClusterID: observed.ClusterID, Endpoints: ids,
+	}, nil
+}
+
+// endpointIDs returns the endpoints that a record names: those at which the replica is, or is to be, registered, and
+// those that it leaves until then. If what it leaves cannot be read, that counts as nothing.
+func endpointIDs(observed controlplane.Recorded) ([]string, error) {
+	registration, err := registrationIn(observed.Registration)
+	if err != nil {
+		return nil, err
+	}
+	ids := registration.IDs()
+	if leaves, err := registrationIn(observed.Leaves); err == nil {
+		ids = append(ids, leaves.IDs()...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // health observes the endpoint of a registration.

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,68 @@ func TestRegistrarOfAMovingReplica(t *testing.T) {
 		if r, err := s.registrar(recorded, bundle); err == nil {
 			t.Errorf("%s is believed: %+v", name, r)
 		}
+	}
+}
+
+// TestEndpointsOfAMovingReplica: until a replica is registered at the endpoints that it moves to, it counts at those
+// that it leaves too, of whatever kind they are. The next one to serve there would be nobody otherwise.
+func TestEndpointsOfAMovingReplica(t *testing.T) {
+	at := func(kind endpoint.Kind, address string) json.RawMessage {
+		r := endpoint.Registration{
+			Kind: kind, Address: address, Port: 6443, TargetPort: 6443, ClusterID: "a", DetectionTime: time.Second,
+			Hosts: map[string]string{"cp1": "10.0.0.11"},
+		}
+		if kind == endpoint.HAProxy {
+			r.TargetPort, r.DetectionTime = 0, 0
+		}
+		return registrationText(r)
+	}
+	name := endpoint.Registration{
+		Kind: endpoint.DNS, Address: "api.example.com", Port: 6443, TargetPort: 6443, ClusterID: "a",
+		Hosts: map[string]string{"cp1": "10.0.0.11"},
+		Zone: &endpoint.Zone{
+			Name: "example.com", Server: "10.0.0.53:53", TTL: time.Second, TSIGKey: "key", CheckInterval: time.Second,
+			CheckThreshold: 3,
+		},
+	}
+	other := name
+	other.Address = "api2.example.com"
+	outside, balancer := at(endpoint.External, "10.0.0.101"), at(endpoint.HAProxy, "10.0.0.100")
+	for _, c := range []struct {
+		name               string
+		registered, leaves json.RawMessage
+		want               []string // nil: the record cannot be read
+	}{
+		{"it does not move", outside, nil, []string{"external 10.0.0.101"}},
+		{"from a balancer", outside, balancer, []string{"external 10.0.0.101", "haproxy 10.0.0.100"}},
+		{"to a balancer", balancer, outside, []string{"external 10.0.0.101", "haproxy 10.0.0.100"}},
+		{"to another name", registrationText(other), registrationText(name), []string{
+			"dns api.example.com", "dns api2.example.com",
+		}},
+		{"records that move to another zone", registrationText(name), registrationText(name), []string{
+			"dns api.example.com",
+		}},
+		{"not a registration", json.RawMessage(`{"kind": 1}`), nil, nil},
+		{"leaves what is not a registration", outside, json.RawMessage(`{"kind": 1}`), []string{"external 10.0.0.101"}},
+	} {
+		recorded := controlplane.Recorded{
+			Name: "cp1", Port: 6443, ClusterID: "a", Registration: c.registered, Leaves: c.leaves,
+		}
+		got, err := replicaIn(recorded)
+		if (err == nil) != (c.want != nil) || !slices.Equal(got.Endpoints, c.want) {
+			t.Errorf("%s: it counts at %q, want %q (%v)", c.name, got.Endpoints, c.want, err)
+		}
+		for _, id := range []string{
+			"external 10.0.0.101", "haproxy 10.0.0.100", "dns api.example.com", "dns api2.example.com", "bgp 10.0.0.100",
+		} {
+			if is := isAt(recorded, id); is != slices.Contains(c.want, id) {
+				t.Errorf("%s: registered at %s: %t", c.name, id, is)
+			}
+		}
+	}
+	foreign, err := replicaIn(controlplane.Recorded{Foreign: true, ClusterID: "a"})
+	if err != nil || !foreign.Foreign || foreign.ClusterID != "a" {
+		t.Errorf("without a record: %+v, %v", foreign, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -99,11 +100,15 @@ func (s *session) registeredAt(cluster, address string) haproxy.Registered {
 		if err != nil {
 			return false, err
 		}
-		registration, err := registrationIn(observed.Registration)
-		id := endpoint.Registration{Address: address}.ID()
-		return err == nil && observed.ClusterID == cluster && observed.Name == name && observed.Port == int(at.Port()) &&
-			slices.ContainsFunc(registration.All(), func(r endpoint.Registration) bool { return r.ID() == id }), nil
+		return observed.ClusterID == cluster && observed.Name == name && observed.Port == int(at.Port()) &&
+			isAt(observed, endpoint.Registration{Address: address}.ID()), nil
 	}
+}
+
+// isAt reports whether a record names an endpoint.
+func isAt(observed controlplane.Recorded, id string) bool {
+	ids, err := endpointIDs(observed)
+	return err == nil && slices.Contains(ids, id)
 }
 
 // registrationOf returns a registration at the endpoint of the bundle's cluster.

@@ -87,6 +87,42 @@ func TestForeignAPIServer(t *testing.T) {
 	}
 }
 
+// TestMovingReplica: a replica that moves, and has not arrived, counts at the endpoint that it leaves. While it is not
+// ready, nobody else leaves there.
+func TestMovingReplica(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err == nil {
+		err = pool.Close() // no API server answers
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := map[string]Replica{
+		"127.0.0.1": {
+			Name: "cp1", ClusterID: "a", Port: 6443, Endpoints: []string{"dns api.example.com", "external 10.0.0.100"},
+		},
+		"127.0.0.2": {Name: "cp2", ClusterID: "a", Port: 6443, Endpoints: []string{"external 10.0.0.100"}},
+	}
+	s := NewObserver(func(string) *host.Host { return pool.Host(host.Target{Address: "127.0.0.1"}) },
+		func(_ context.Context, address string) (Replica, error) { return recorded[address], nil }).For(
+		endpoint.Registration{
+			Kind: endpoint.External, Address: "10.0.0.100", ClusterID: "a", TargetPort: 6443,
+			Hosts: map[string]string{"cp1": "127.0.0.1", "cp2": "127.0.0.2"},
+		})
+	seen := s.Observe(t.Context())
+	if moving := seen["cp1"]; !moving.Member() || moving.Moved || moving.Ready() {
+		t.Errorf("it is observed as %+v", moving)
+	}
+	other := seen["cp2"]
+	other.NotReady = nil
+	seen["cp2"] = other
+	for _, how := range []Leaving{ToReturn, ForGood, AsLast} {
+		if why, last := mayLeave("cp2", seen, how); why == "" || !last {
+			t.Errorf("%d: the other one may leave: %q", how, why)
+		}
+	}
+}
+
 // TestSupersededWait: a Create of the same endpoint begins while its Delete waits for replicas, which stay. Without it,
 // the Delete is refused, and the refusal names the way out for a state that has the endpoint twice.
 func TestSupersededWait(t *testing.T) {
