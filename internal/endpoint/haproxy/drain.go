@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,10 +24,11 @@ const (
 	leavesOthers   leaving = "others" // for a removal: another one must serve
 )
 
-// drain returns the command that takes a server out of rotation.
-func drain(name string, how leaving) host.Command {
+// drain returns the command that takes a server out of rotation. known is the number of other servers that any balancer
+// has: the list of one that was down may lack them.
+func drain(name string, how leaving, known int) host.Command {
 	c := backendCommand("drain", drainScript, server{Name: name}, 0)
-	c.Vars["leaving"] = string(how)
+	c.Vars["leaving"], c.Vars["known"] = string(how), strconv.Itoa(known)
 	return c
 }
 
@@ -50,7 +53,9 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 	if err := validateName("replica name", name); err != nil {
 		return r.operationError("drained", name, "", err)
 	}
-	answers, err := r.runOnAll(ctx, drain(name, how))
+	now := r.askAll(ctx, backendsQuery())
+	others := otherReplicas(name, now.seen)
+	answers, err := r.runUnlessHung(ctx, now, drain(name, how, len(others)))
 	var hang *hangError
 	if errors.As(err, &hang) {
 		return r.operationError("drained", name, "", err)
@@ -74,7 +79,7 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 	}
 	switch {
 	case len(refused) > 0:
-		return r.refuse(ctx, name, answers, refused)
+		return r.refuse(ctx, name, answers, refused, others)
 	case how == leavesOthers && len(stopped) == len(answers):
 		return r.notCheckedError(name, stopped)
 	}
@@ -139,8 +144,15 @@ func returning(answers map[string]string) []string {
 	return drained
 }
 
-// refuse reverts the drain on the other balancers.
-func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]string, refused []string) error {
+// otherReplicas returns the names of all replicas but one that a balancer lists, or its HAProxy runs with.
+func otherReplicas(name string, seen map[string]balancer) []string {
+	return slices.DeleteFunc(names(replicaAddresses(reachableOf(seen))), func(other string) bool { return other == name })
+}
+
+// refuse reverts the drain on the other balancers. others are those of otherReplicas.
+func (r *Registrar) refuse(
+	ctx context.Context, name string, answers map[string]string, refused, others []string,
+) error {
 	at := refused[0]
 	for _, balancer := range refused {
 		if word, _ := answer(answers[balancer]); word == answerLast {
@@ -151,18 +163,34 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 		return r.operationError("drained", name, "", fmt.Errorf("a balancer refused, and undoing the drain failed: %w", err))
 	}
 	word, statistics := answer(answers[at])
-	cause := "another replica is out of rotation, and at most one may be"
-	if word == answerLast {
-		cause = "it is the last replica that serves: every other backend fails its health check or is out of rotation"
-	}
+	stats := parseStats(statistics)
+	cause, next := refusal(word, others, stats)
 	return &endpoint.Refusal{Last: word == answerLast, Problem: &problem.Problem{
 		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(refused, ", "),
 		Cause:     cause,
 		Unchanged: problem.Nothing,
-		Next:      "bring the other back, or destroy it if it is gone (the balancer sees it as below), then apply again",
-		Detail:    rotationTable(parseStats(statistics)),
+		Next:      next + " (the balancer sees it as below), then apply again",
+		Detail:    rotationTable(stats),
 	}}
+}
+
+// refusal returns why a balancer with these statistics has refused a drain by its answer, and what to do. others are
+// those of otherReplicas.
+func refusal(answer string, others []string, stats []stat) (cause, next string) {
+	const restore = "bring the other back, or destroy it if it is gone"
+	if answer != answerLast {
+		return "another replica is out of rotation, and at most one may be", restore
+	}
+	lacking := slices.DeleteFunc(slices.Clone(others), func(name string) bool {
+		return slices.ContainsFunc(stats, func(s stat) bool { return s.Name == name })
+	})
+	if len(lacking) == 0 {
+		return "it is the last replica that serves: every other backend fails its health check or is out of rotation", restore
+	}
+	return "it is the last replica that serves there: HAProxy runs without " + strings.Join(lacking, ", ") +
+			", which the endpoint's balancers list",
+		"apply the endpoint (kube_control_plane_endpoint) and these replicas, or destroy those that are gone"
 }
 
 // notCheckedError is the refusal if no HAProxy runs that could check the other replicas.

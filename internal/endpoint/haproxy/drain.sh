@@ -1,6 +1,7 @@
 # Takes server $name out of rotation for new connections. The decision is made under the
 # lock; otherwise two replicas could each rely on the other. HAProxy's own checks decide
 # whether a server is healthy. A server serves if it is healthy, checked and in rotation.
+# $known is how many other servers any balancer of the endpoint has: this one may lack some.
 # $leaving is
 #   back    it returns: all others must serve, so that at most one is out at a time
 #   alone   it leaves permanently: another one must serve, unless there is no other
@@ -14,13 +15,13 @@ fi
 # been checked since HAProxy loaded its list (0 and 1 are not results yet).
 judge() {
   all=$(running) || return 1
-  printf '%s\n' "$all" | awk -v name="$name" -v leaving="$leaving" '
+  printf '%s\n' "$all" | awk -v name="$name" -v leaving="$leaving" -v known="$known" '
     $1 == name { there = 1; well = $3 == 2; next }
     NF { others++; if ($3 == 2 && $4 == 0) { if ($5 == 3) serve++; else if ($5 < 2) unchecked = " unchecked" } }
     END {
       if (!there) print "unknown"
       else if (!well) print "idle"
-      else if (!serve && (others || leaving == "others")) print "last" unchecked
+      else if (!serve && (others || known > 0 || leaving == "others")) print "last" unchecked
       else if (leaving == "back" && others > serve) print "another" unchecked
       else print "drained"
     }'

@@ -60,29 +60,94 @@ func TestDrainVerdicts(t *testing.T) {
 		{"it was not checked yet itself", leavesOthers, []string{"a" + unseen}, "last", "ready"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var lines strings.Builder
-			for _, server := range c.servers {
-				name, states, _ := strings.Cut(server, " ")
-				lines.WriteString(name + " 10.0.0.1:6443 " + states + "\n")
-			}
-			script := "set -eu\nactive() { :; }\nrunning() { printf '%s' '" + lines.String() +
-				"'; }\nask() { echo \"asked $1\" >&2; }\n" +
-				"name=a leaving=" + string(c.how) + "\n" + string(drainScript)
-			run := exec.CommandContext(t.Context(), "sh", "-c", script)
-			var asked strings.Builder
-			run.Stderr = &asked
-			out, err := run.Output()
-			if err != nil {
-				t.Fatalf("%v: %s", err, asked.String())
-			}
-			if verdict, _ := answer(string(out)); verdict != c.want {
+			verdict, asked := drainVerdict(t, c.how, 0, c.servers)
+			if verdict != c.want {
 				t.Errorf("verdict %q, want %q", verdict, c.want)
 			}
-			if want := "state " + c.state; c.state != "" && !strings.Contains(asked.String(), want) || c.state == "" &&
-				asked.Len() > 0 {
-				t.Errorf("asked HAProxy %q, want %q", asked.String(), want)
+			if want := "state " + c.state; c.state != "" && !strings.Contains(asked, want) || c.state == "" && asked != "" {
+				t.Errorf("asked HAProxy %q, want %q", asked, want)
 			}
 		})
+	}
+}
+
+// drainVerdict runs the decision of a balancer about server a. It returns the verdict, and what HAProxy was asked for.
+func drainVerdict(t *testing.T, how leaving, known int, servers []string) (verdict, asked string) {
+	t.Helper()
+	var lines, stderr strings.Builder
+	for _, server := range servers {
+		name, states, _ := strings.Cut(server, " ")
+		lines.WriteString(name + " 10.0.0.1:6443 " + states + "\n")
+	}
+	script := "set -eu\nactive() { :; }\nrunning() { printf '%s' '" + lines.String() +
+		"'; }\nask() { echo \"asked $1\" >&2; }\n" +
+		string(host.Assignments(drain("a", how, known).Vars)) + string(drainScript)
+	run := exec.CommandContext(t.Context(), "sh", "-c", script)
+	run.Stderr = &stderr
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	verdict, _ = answer(string(out))
+	return verdict, stderr.String()
+}
+
+// TestDrainFromAnOldList: a balancer that was down while other replicas registered lists only the one that leaves. It
+// may have the address, and would send requests to nobody. What other balancers have counts, and the last replica of
+// all may leave.
+func TestDrainFromAnOldList(t *testing.T) {
+	if _, err := exec.LookPath("awk"); err != nil {
+		testrun.Missing(t, "no awk on this computer")
+	}
+	const up, down = " 2 0 3", " 0 0 2"
+	old := lists(testVIP, serverAt("a", "10.0.0.11:6443"))
+	full := lists(testVIP, serverAt("a", "10.0.0.11:6443"), serverAt("b", "10.0.0.12:6443"),
+		serverAt("c", "10.0.0.13:6443"))
+	running := old
+	running.stats = []stat{{Name: "a", Status: "UP"}, {Name: "b", Status: "UP"}}
+	lost := full
+	lost.unreachable = host.ErrUnreachable
+	for _, c := range []struct {
+		name    string
+		how     leaving
+		seen    map[string]balancer // all of the endpoint
+		servers []string            // of the balancer that is asked
+		want    string
+	}{
+		{"it returns", leavesToReturn, map[string]balancer{"b1": full, "b2": old}, []string{"a" + up}, "last"},
+		{"it leaves", leavesAlone, map[string]balancer{"b1": full, "b2": old}, []string{"a" + up}, "last"},
+		{
+			"another one serves", leavesAlone, map[string]balancer{"b1": full, "b2": old}, []string{"a" + up, "b" + up},
+			"drained",
+		},
+		{"it fails its checks", leavesAlone, map[string]balancer{"b1": full, "b2": old}, []string{"a" + down}, "idle"},
+		{
+			"HAProxy runs with another one", leavesToReturn, map[string]balancer{"b1": running, "b2": old},
+			[]string{"a" + up}, "last",
+		},
+		{"the only one of all", leavesToReturn, map[string]balancer{"b1": old, "b2": old}, []string{"a" + up}, "drained"},
+		{"the last one of all", leavesAlone, map[string]balancer{"b1": old, "b2": lost}, []string{"a" + up}, "drained"},
+	} {
+		others := otherReplicas("a", c.seen)
+		if verdict, asked := drainVerdict(t, c.how, len(others), c.servers); verdict != c.want || asked == "" {
+			t.Errorf("%s, others are %q: verdict %q, want %q", c.name, others, verdict, c.want)
+		}
+	}
+	at := []stat{{Name: "a", Status: "UP"}, {Name: "b", Status: "DOWN"}}
+	for want, others := range map[string][]string{
+		"fails its health check": {"b"}, "runs without c, which": {"b", "c"}, "without b, c": {"b", "c"},
+	} {
+		stats := at
+		if want == "without b, c" {
+			stats = at[:1]
+		}
+		cause, next := refusal(answerLast, others, stats)
+		if !strings.Contains(cause, want) || strings.Contains(next, "apply the endpoint") != (len(others) == 2) {
+			t.Errorf("cause %q, next %q, want %q", cause, next, want)
+		}
+	}
+	if cause, _ := refusal(answerAnother, []string{"b", "c"}, at); !strings.Contains(cause, "at most one") {
+		t.Errorf("another one is out: %q", cause)
 	}
 }
 

@@ -25,7 +25,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err != nil {
 		return r.operationError("registered", name, "", err)
 	}
-	now := r.askAll(ctx)
+	now := r.askAll(ctx, host.Query{})
 	answers, err := r.runOnAnswering(ctx, now, registerCommand(replica, r.registration.Address))
 	if err != nil {
 		return r.operationError("registered", name, "", err)

@@ -94,7 +94,11 @@ func (r *Registrar) spec() Spec {
 // runOnAll runs c on every balancer that can be reached, which must be at least one. Before that, all are asked whether
 // they answer: it returns a *hangError if one hangs.
 func (r *Registrar) runOnAll(ctx context.Context, c host.Command) (map[string]string, error) {
-	now := r.askAll(ctx)
+	return r.runUnlessHung(ctx, r.askAll(ctx, host.Query{}), c)
+}
+
+// runUnlessHung is runOnAll for balancers that were asked.
+func (r *Registrar) runUnlessHung(ctx context.Context, now asked, c host.Command) (map[string]string, error) {
 	if now.hang != nil {
 		return nil, now.hang
 	}
@@ -103,16 +107,17 @@ func (r *Registrar) runOnAll(ctx context.Context, c host.Command) (map[string]st
 
 // asked are the balancers of an endpoint, as they answer now.
 type asked struct {
+	seen        map[string]balancer
 	answering   []string
 	unreachable []error
 	hang        *hangError // nil if none hangs
 }
 
-// askAll asks all balancers whether they answer.
-func (r *Registrar) askAll(ctx context.Context) asked {
+// askAll asks all balancers whether they answer, and the query.
+func (r *Registrar) askAll(ctx context.Context, q host.Query) asked {
 	s := r.spec()
-	seen := observeAll(ctx, s, host.Query{})
-	now := asked{hang: hanging(s, seen)}
+	seen := observeAll(ctx, s, q)
+	now := asked{seen: seen, hang: hanging(s, seen)}
 	for _, name := range names(seen) {
 		switch err := seen[name].unreachable; {
 		case errors.Is(err, host.ErrUnreachable):
