@@ -47,23 +47,33 @@ func observeLeaving(ctx context.Context, s, leaving Spec, seen map[string]balanc
 	return gone, checkLeaving(s, leaving, seen, gone)
 }
 
-// checkLeaving refuses to take hosts out of the endpoint while only they know its replicas: the others would have the
-// address, and would send no request to a replica. seen are the hosts that stay, and gone those that leave, as observed
-// before the first change.
+// checkLeaving refuses to take hosts out of the endpoint while only they know its replicas, or those that serve: the
+// others would have the address, and would send no request to a replica. seen are the hosts that stay, and gone those
+// that leave, as observed before the first change.
 func checkLeaving(s, leaving Spec, seen, gone map[string]balancer) error {
-	if len(allServers(seen)) > 0 {
+	listed := allServers(seen)
+	if slices.ContainsFunc(listed, func(at server) bool { return anySends(seen, at) || anySends(gone, at) }) {
 		return nil
 	}
 	refusal := &problem.Problem{
 		Summary: "Endpoint " + s.Address + " not changed", Attribute: "haproxy.hosts", Unchanged: problem.Nothing,
 	}
-	knowing := slices.DeleteFunc(names(gone), func(name string) bool { return len(gone[name].servers) == 0 })
+	what := "has a list of the replicas"
+	knows := func(b balancer) bool { return len(b.servers) > 0 }
+	if len(listed) > 0 {
+		what = "lists a replica that serves"
+		knows = func(b balancer) bool { return slices.ContainsFunc(b.stats, stat.up) }
+	}
+	knowing := slices.DeleteFunc(names(gone), func(name string) bool { return !knows(gone[name]) })
 	if len(knowing) > 0 {
 		refusal.Host = leaving.labels(knowing)
-		refusal.Cause = "these hosts leave, and no host that stays has a list of the replicas: clients would lose the API"
+		refusal.Cause = "these hosts leave, and no host that stays " + what + ": clients would lose the API"
 		refusal.Next = "apply twice: first keep one of these hosts in haproxy.hosts, so that the others get its list, then " +
 			"take it out"
 		return refusal
+	}
+	if len(listed) > 0 {
+		return nil
 	}
 	unknown, addresses := unreadLists(s, leaving, gone)
 	if len(unknown) == 0 || anyList(seen) || anyList(gone) {
@@ -85,6 +95,11 @@ func unreadLists(s, leaving Spec, gone map[string]balancer) (unread, addresses [
 		}
 	}
 	return unread, addresses
+}
+
+// anySends reports whether one of the hosts sends requests to a server.
+func anySends(seen map[string]balancer, to server) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(seen)), func(b balancer) bool { return b.sends(to) })
 }
 
 // anyList reports whether one of the hosts has a list of servers.
