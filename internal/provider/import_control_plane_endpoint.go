@@ -15,7 +15,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // IdentitySchema returns the identity of an endpoint: its address, and one of its machines to
@@ -24,7 +23,8 @@ func (r *endpointResource) IdentitySchema(
 	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
 ) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
-		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The endpoint's address."},
+		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The endpoint's address. In an " +
+			"import, its kind may come before it, such as haproxy:10.0.0.100: two kinds may have one address for a while."},
 		"host": identityschema.StringAttribute{OptionalForImport: true, Description: "Address of one of the " +
 			"endpoint's machines, from which the import reads."},
 	}}
@@ -34,10 +34,11 @@ func (r *endpointResource) IdentitySchema(
 func (r *endpointResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	machine, wanted := r.machineNamed(ctx, req, &resp.Diagnostics)
+	machine, named := r.machineNamed(ctx, req, &resp.Diagnostics)
 	if machine == nil {
 		return
 	}
+	wanted := wantedIn(named)
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
 	cluster, recorded := r.registeredOn(ctx, machine)
@@ -47,12 +48,12 @@ func (r *endpointResource) ImportState(
 			return
 		}
 	}
-	registration := registrationNamed(recorded, wanted)
+	registration, there, err := registrationNamed(machine.Address(), recorded, wanted)
+	if err != nil {
+		addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
+		return
+	}
 	if kind, ok := kindOf(registration).(targetsKind); ok {
-		if err := checkWanted(machine, registration.Address, wanted); err != nil {
-			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
-			return
-		}
 		i := importer{ctx, resp}
 		importRegistration(i, kind, registration)
 		i.keepCluster(cluster)
@@ -60,8 +61,11 @@ func (r *endpointResource) ImportState(
 		return
 	}
 	observed, err := haproxy.Import(ctx, machine, r.session.machine)
-	if err == nil {
-		err = checkWanted(machine, observed.Address, wanted)
+	switch at := (endpoint.Registration{Address: observed.Address}); {
+	case err == nil && !wanted.is(at):
+		err = otherEndpoint(machine.Address(), at, wanted, nil)
+	case err != nil && !there && recorded.Address != "":
+		err = otherEndpoint(machine.Address(), recorded, wanted, err)
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
@@ -101,31 +105,6 @@ func (i importer) identifyEndpoint(address string) {
 	if i.resp.Identity != nil {
 		i.resp.Diagnostics.Append(i.resp.Identity.SetAttribute(i.ctx, path.Root("host"), types.StringNull())...)
 	}
-}
-
-// checkWanted returns an error if a machine has another endpoint than the import names, if it
-// names one.
-func checkWanted(machine *host.Host, observed, wanted string) error {
-	if wanted == "" || observed == wanted {
-		return nil
-	}
-	return &problem.Problem{
-		Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " +
-			observed + ", not " + wanted,
-		Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
-	}
-}
-
-// registrationNamed returns the registration at the endpoint with the wanted address, or at the first
-// endpoint if the import names none, or another one.
-func registrationNamed(registration endpoint.Registration, wanted string) endpoint.Registration {
-	all := registration.All()
-	for _, each := range all {
-		if each.Address == wanted {
-			return each
-		}
-	}
-	return all[0]
 }
 
 // registeredOn returns the registration of the replica on a machine, and its cluster. They are empty

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
@@ -200,17 +201,53 @@ func TestSetSnapshots(t *testing.T) {
 	}
 }
 
-// TestRegistrationNamed: of a replica's endpoints, the one is imported that the import names.
+// TestRegistrationNamed: of a replica's endpoints, the one is imported that the import names. Two kinds may have one
+// address while one takes over, and a machine may be a balancer of an endpoint at which its replica is not registered.
 func TestRegistrationNamed(t *testing.T) {
-	recorded := endpoint.Registration{Address: "10.0.0.100", Additional: []endpoint.Registration{
-		{Kind: endpoint.External, Address: "api.example.com"},
-	}}
-	for wanted, want := range map[string]string{
-		"": "haproxy 10.0.0.100", "10.0.0.100": "haproxy 10.0.0.100", "api.example.com": "external api.example.com",
-		"elsewhere.example.com": "haproxy 10.0.0.100", // the caller compares the addresses
+	at := func(kind endpoint.Kind, address string, additional ...endpoint.Registration) endpoint.Registration {
+		return endpoint.Registration{Kind: kind, Address: address, Additional: additional}
+	}
+	two := at("", "10.0.0.100", at(endpoint.External, "api.example.com"))
+	outside := at(endpoint.External, "10.0.0.101")
+	takesOver := at(endpoint.External, "fd00::100", at(endpoint.HAProxy, "fd00::100"),
+		at(endpoint.DNS, "api.example.com"))
+	for _, c := range []struct {
+		recorded     endpoint.Registration
+		wanted, want string // "" for a balancer of it on the machine
+		refused      bool
+	}{
+		{two, "", "haproxy 10.0.0.100", false},
+		{two, "10.0.0.100", "haproxy 10.0.0.100", false},
+		{two, "api.example.com", "external api.example.com", false},
+		{two, "external:api.example.com", "external api.example.com", false},
+		{two, "elsewhere.example.com", "", false},
+		{two, "external:10.0.0.100", "", false},
+		{outside, "10.0.0.100", "", false},
+		{outside, "haproxy:10.0.0.101", "", false},
+		{outside, "", "external 10.0.0.101", false},
+		{takesOver, "external:fd00::100", "external fd00::100", false},
+		{takesOver, "haproxy:fd00::100", "haproxy fd00::100", false},
+		{takesOver, "dns:", "dns api.example.com", false},
+		{takesOver, "fd00::100", "", true},
+		{takesOver, "", "", true},
+		{endpoint.Registration{}, "10.0.0.100", "", false},
 	} {
-		if got := registrationNamed(recorded, wanted); got.ID() != want || len(got.Additional) > 0 {
-			t.Errorf("%q: got %s, want %s", wanted, got.ID(), want)
+		got, there, err := registrationNamed("10.0.0.11", c.recorded, wantedIn(c.wanted))
+		if there && err == nil && (got.ID() != c.want || len(got.Additional) > 0) || (err != nil) != c.refused ||
+			there != (c.want != "" || c.refused) {
+			t.Errorf("%q of %v: got %s, %t, %v, want %q", c.wanted, c.recorded.IDs(), got.ID(), there, err, c.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "10.0.0.11/haproxy:fd00::100") {
+			t.Errorf("the remedy does not name the IDs: %v", err)
+		}
+	}
+	unread := errors.New("nothing is there")
+	err := otherEndpoint("10.0.0.11", outside, wantedIn("haproxy:10.0.0.100"), unread)
+	for _, want := range []string{
+		"external 10.0.0.101, not haproxy 10.0.0.100", "nothing is there", "machines of haproxy",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

@@ -110,9 +110,15 @@ func findEndpoints(ctx context.Context, s *session, from *host.Host) ([]listed, 
 			!slices.Contains(hosts, via) {
 			via = hosts[0]
 		}
+		wanted := each.Address
+		if slices.ContainsFunc(registration.All(), func(other endpoint.Registration) bool {
+			return other.Address == each.Address && other.ID() != each.ID()
+		}) {
+			wanted = kindAndAddress(each)
+		}
 		all = append(all, listed{
-			name: "endpoint " + each.Address, importID: via + "/" + each.Address,
-			identity: map[string]string{"address": each.Address, "host": via},
+			name: "endpoint " + each.Address, importID: via + "/" + wanted,
+			identity: map[string]string{"address": wanted, "host": via},
 		})
 	}
 	return all, nil
