@@ -3,12 +3,15 @@ package etcd
 import (
 	"cmp"
 	"encoding/base64"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/nacl/secretbox"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -36,6 +39,24 @@ func TestEmptiness(t *testing.T) {
 	} {
 		if got := emptiness(&c.restore, machine.Staged{Revision: c.revision}); len(got) > 0 != c.refused {
 			t.Errorf("%+v at revision %d: %q", c.restore, c.revision, got)
+		}
+	}
+}
+
+// TestIdentityOf: an identity is read from its file. What is no path is in no error.
+func TestIdentityOf(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key.txt")
+	if err := os.WriteFile(file, []byte("AGE-SECRET-KEY-1X\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{
+		"": "", file: "", "/absent/key.txt": "no such file", "AGE-SECRET-KEY-1X": "not the content",
+		"# SECRET\nAGE-SECRET-KEY-1X": "not the content",
+	} {
+		text, err := identityOf(&machine.Restore{IdentityFile: at})
+		etcdtest.WantError(t, "identity "+at, err, want)
+		if err != nil && strings.Contains(err.Error(), "SECRET") || (string(text) != "") != (at == file) {
+			t.Errorf("identity %q: %q, %v", at, text, err)
 		}
 	}
 }

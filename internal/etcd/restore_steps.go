@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -119,12 +120,17 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 	return staged, nil
 }
 
-// identityOf reads the age identity of a restore; nil if it has none.
+// identityOf reads the age identity of a restore; nil if it has none. Its errors quote no identity that is set in place
+// of the path.
 func identityOf(r *machine.Restore) ([]byte, error) {
 	if r.IdentityFile == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(r.IdentityFile)
+	err := pki.ValidateSecretFile(r.IdentityFile)
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(r.IdentityFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the age identity: %w", err)
 	}

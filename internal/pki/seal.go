@@ -183,3 +183,16 @@ func decrypt(text string, identities ...age.Identity) (string, error) {
 	plain, err := io.ReadAll(reader)
 	return string(plain), err
 }
+
+// maxPath is longer than any path that Linux opens.
+const maxPath = 4096
+
+// ValidateSecretFile accepts what can be the path of a file with secrets, and refuses the content of one. Its error
+// quotes nothing.
+func ValidateSecretFile(file string) error {
+	if strings.ContainsAny(file, "\r\n") || len(file) > maxPath || Sealed(file) ||
+		strings.HasPrefix(strings.TrimSpace(file), "{") || strings.Contains(file, "AGE-SECRET-KEY-") {
+		return errors.New("this is no path of a file: give the path, not the content")
+	}
+	return nil
+}

@@ -452,3 +452,21 @@ func quotesNot(t *testing.T, err error, texts ...string) {
 		}
 	}
 }
+
+// TestValidateSecretFile: the content of a file with a secret is no path, and the error does not quote it.
+func TestValidateSecretFile(t *testing.T) {
+	key := identity(t).String()
+	for file, valid := range map[string]bool{
+		"key.txt": true, "/home/ops/age-secret-key-1.txt": true, strings.Repeat("p", 4096): true,
+		key: false, "# public key: age1x\n" + key + "\n": false, "SECRET\rLINE": false,
+		strings.ReplaceAll(closed(t, seal(t, []string{key}), "SECRET"), "\n", " "): false,
+		" age-encryption.org/v1 -> X25519 SECRET":                                  false,
+		`{"key":"SECRET"}`:        false,
+		strings.Repeat("p", 4097): false,
+	} {
+		err := ValidateSecretFile(file)
+		if (err == nil) != valid || err != nil && err.Error() != "this is no path of a file: give the path, not the content" {
+			t.Errorf("a text of %d characters, valid %t: %v", len(file), valid, err)
+		}
+	}
+}

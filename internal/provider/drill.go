@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/drill"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -84,11 +84,11 @@ func (m drillModel) specs(ctx context.Context, s *session, diags *diag.Diagnosti
 		Snapshot: m.Snapshot.ValueString(), Fetch: m.Fetch.ValueString(), EnvironmentFile: m.EnvironmentFile.ValueString(),
 	}
 	if file := m.IdentityFile.ValueString(); file != "" {
-		text, err := os.ReadFile(file)
+		text, err := readNamed(file)
 		if err != nil {
 			addInvalid(diags, path.Root("identity_file"), "Invalid restore drill", err)
 		}
-		source.Identity = string(text)
+		source.Identity = text
 	}
 	if diags.HasError() {
 		return nil
@@ -136,10 +136,10 @@ func (m drillModel) run(ctx context.Context, s *session, diags *diag.Diagnostics
 	return result
 }
 
-// validateIdentityFile accepts a path.
+// validateIdentityFile accepts a path. The attribute is not sensitive, so a plan shows it.
 func validateIdentityFile(file string) error {
 	if strings.TrimSpace(file) == "" {
 		return errors.New("identity_file is empty")
 	}
-	return nil
+	return pki.ValidateSecretFile(file)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -198,4 +199,51 @@ func TestDrillRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdentityFileFromContent: an age identity in place of the path of its file is refused before the plan shows it,
+// and is in no error.
+func TestIdentityFileFromContent(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlanner(t)
+	here, _ := bundles(t)
+	drill := map[string]any{"pki": bundleText(t, here).ValueString(), "peers": map[string]any{"cp1": "127.0.0.1"}}
+	for name, content := range map[string]string{
+		"the key": identity.String(), "the file": "# created: today\n" + identity.String() + "\n",
+	} {
+		argument := map[string]any{"identity_file": content}
+		for where, output := range map[string]string{
+			"the resource": validated(t, drillKind, with(drill, argument)),
+			"the action":   p.actionRefused(t, drillKind, with(drill, argument)),
+			"its run":      p.invoked(t, drillKind, with(drill, argument)),
+			"a restore": validated(t, "kube_etcd_member", map[string]any{
+				"restore": with(argument, map[string]any{"id": "lost", "bucket": "newest"}),
+			}),
+		} {
+			if !strings.Contains(output, "not the content") || strings.Contains(output, "AGE-SECRET-KEY-") {
+				t.Errorf("%s as identity_file of %s: refused %t, without the key %t", name, where,
+					strings.Contains(output, "not the content"), !strings.Contains(output, "AGE-SECRET-KEY-"))
+			}
+		}
+	}
+}
+
+// actionRefused returns what is wrong with the configuration of an action.
+func (p planner) actionRefused(t *testing.T, name string, config map[string]any) string {
+	t.Helper()
+	server, ok := p.server.(tfprotov6.ProviderServerWithActions) //nolint:staticcheck // ProviderServer lacks it
+	if !ok {
+		t.Fatal("the provider has no actions")
+	}
+	kind := p.schemas.ActionSchemas[name].Schema.ValueType()
+	resp, err := server.ValidateActionConfig(t.Context(), &tfprotov6.ValidateActionConfigRequest{
+		ActionType: name, Config: dynamic(t, kind, valueOf(t, kind, config)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return textOfDiagnostics(resp.Diagnostics)
 }

@@ -95,14 +95,11 @@ func (r *pkiBundleResource) fromBackup(file string) (*pki.Bundle, error) {
 	return bundle, nil
 }
 
-// maxPath is longer than any path that Linux opens.
-const maxPath = 4096
-
 // readNamed reads a file with secrets that the user names. Its errors do not quote a content that is given instead of
 // the path.
 func readNamed(file string) (string, error) {
-	if strings.ContainsAny(file, "\r\n") || strings.HasPrefix(strings.TrimSpace(file), "{") || len(file) > maxPath {
-		return "", errors.New("this is no path of a file: give the path, not the content")
+	if err := pki.ValidateSecretFile(file); err != nil {
+		return "", err
 	}
 	text, err := os.ReadFile(file)
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {

@@ -61,7 +61,7 @@ func TestImportOfContent(t *testing.T) {
 	b, _ := bundles(t)
 	content := bundleText(t, b).ValueString()
 	for name, id := range map[string]string{
-		"JSON": content, "several lines": b.CA.PrivateKey, "a long line": strings.Repeat("k", maxPath) + content,
+		"JSON": content, "several lines": b.CA.PrivateKey, "a long line": strings.Repeat("k", 4096) + content,
 		"no such file": "/absent/" + strings.Repeat("p", 40),
 	} {
 		var resp resource.ImportStateResponse

@@ -63,7 +63,7 @@ func restoreSchema() schema.Attribute {
 					"`snapshots.environment_file`. Default: none.",
 			},
 			"identity_file": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+				Optional: true, Validators: []validator.String{checked("identity file", validateIdentityFile)},
 				MarkdownDescription: "Path of a file with an age identity, on the computer that runs Terraform, for `bucket` " +
 					"with encrypted snapshots (`snapshots.s3.recipients`). The machine gets it as the input of a program: it is " +
 					"in no file there, and in no state or plan. Default: none.",
