@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,9 +34,13 @@ func (r *pkiBundleResource) ModifyPlan(
 	plan.SealedFor = r.session.sealedFor()
 	if req.State.Raw.IsNull() {
 		r.session.plannedBundles.creates(req.Config.Raw)
+		plan.refuseReplacement(isSet(ctx, req.Private, protectedKey, &resp.Diagnostics), &resp.Diagnostics)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		r.session.plannedBundles.keeps(state.ID.ValueString(), req.Config.Raw)
+		if now := state.protected(); now != isSet(ctx, req.Private, protectedKey, &resp.Diagnostics) {
+			resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectedKey, strconv.AppendBool(nil, now))...)
+		}
 	}
 	switch {
 	case !r.session.sealKnown || !elementsKnown(ctx, plan.Rotation) || !elementsKnown(ctx, plan.Encryption):
@@ -51,6 +56,10 @@ func (r *pkiBundleResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
+
+// protectedKey is the private-state key that records, in the plan of a bundle in the state, whether it is protected. To
+// replace a bundle, Terraform then plans a new one with that private state, which a bundle of its own does not have.
+const protectedKey = "protected"
 
 // planNew rejects a new bundle that starts in the middle of a rotation.
 func (r *pkiBundleResource) planNew(ctx context.Context, plan pkiBundleModel, diags *diag.Diagnostics) {

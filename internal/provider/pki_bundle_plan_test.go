@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -111,7 +112,7 @@ func TestPlanOfUnknownCA(t *testing.T) {
 		rotation := func(etcd any) map[string]any {
 			return map[string]any{"kubernetes": 0, "etcd": etcd, "front_proxy": 0, "service_account": 0, "encryption": 0}
 		}
-		prior := with(bundleState(t, at[2]), map[string]any{"rotation": rotation(2)})
+		prior := with(bundleState(t, at[2]), map[string]any{"rotation": rotation(2), "deletion_protection": false})
 		wanted := with(prior, c.also)
 		if wanted["rotation"] = rotation(c.to); c.to < 0 {
 			wanted["rotation"] = tftypes.UnknownValue
@@ -135,5 +136,61 @@ func TestPlanOfUnknownCA(t *testing.T) {
 		if output := text(diags); diags.HasError() != (c.want != "") || !strings.Contains(output, c.want) {
 			t.Errorf("%s: %q, want %q", name, output, c.want)
 		}
+	}
+}
+
+// TestReplacedBundle: the plan refuses to replace a protected bundle, whose Create may come before the refused Delete.
+// A new bundle with the same configuration is that of another cluster.
+func TestReplacedBundle(t *testing.T) {
+	here, _ := bundles(t)
+	deletable := *here
+	deletable.Deletable = true
+	const kind = "kube_pki_bundle"
+	p := newPlanner(t)
+	of := p.schemas.ResourceSchemas[kind].ValueType()
+	for name, c := range map[string]struct {
+		bundle   *pki.Bundle
+		config   any // its deletion_protection
+		replaced bool
+		want     string // "" is accepted
+	}{
+		"protected":                        {here, true, true, "PKI bundle is protected from deletion"},
+		"protected by default":             {here, nil, true, "PKI bundle is protected from deletion"},
+		"not protected from now on":        {here, false, true, "set deletion_protection = false"},
+		"not protected":                    {&deletable, false, true, ""},
+		"another one with the same config": {here, true, false, ""},
+	} {
+		state := bundleState(t, c.bundle)
+		config := map[string]any{
+			"cluster_name": state["cluster_name"], "rotation": state["rotation"], "deletion_protection": c.config,
+		}
+		plan := func(prior tftypes.Value, proposed map[string]any, private []byte) *tfprotov6.PlanResourceChangeResponse {
+			resp, err := p.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+				TypeName: kind, PriorState: dynamic(t, of, prior), ProposedNewState: dynamic(t, of, valueOf(t, of, proposed)),
+				Config: dynamic(t, of, valueOf(t, of, config)), PriorPrivate: private,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp
+		}
+		kept := plan(valueOf(t, of, state), with(state, config), nil)
+		private := kept.PlannedPrivate
+		if !c.replaced {
+			private = nil
+		}
+		output := textOfDiagnostics(kept.Diagnostics)
+		if strings.Contains(output, "protected") {
+			t.Errorf("%s: kept: %q", name, output)
+		}
+		output = textOfDiagnostics(plan(tftypes.NewValue(of, nil), config, private).Diagnostics)
+		if strings.Contains(output, "protected") != (c.want != "") || !strings.Contains(output, c.want) {
+			t.Errorf("%s: %q, want %q", name, output, c.want)
+		}
+	}
+	var diags diag.Diagnostics
+	pkiBundleModel{}.refuseDeletion(&diags)
+	if output := text(diags); !strings.Contains(output, "deposed") || !strings.Contains(output, "terraform state rm") {
+		t.Errorf("the deletion of a replaced bundle: %q", output)
 	}
 }

@@ -134,14 +134,31 @@ func (r *pkiBundleResource) Delete(ctx context.Context, req resource.DeleteReque
 	model.refuseDeletion(&resp.Diagnostics)
 }
 
+// protected reports whether the cluster is protected from deletion.
+func (m pkiBundleModel) protected() bool { return m.Protection.IsNull() || m.Protection.ValueBool() }
+
 // refuseDeletion refuses to drop the keys of a cluster with deletion protection.
 func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
-	if deletable := !m.Protection.IsNull() && !m.Protection.ValueBool(); !deletable && !diags.HasError() {
-		diags.AddAttributeError(attributePath("deletion_protection"), "PKI bundle is protected from deletion",
-			fmt.Sprintf("Cause: the bundle contains the keys of cluster %q, and deletion_protection is "+
-				"enabled.\nUnchanged: nothing was changed.\nNext step: %s",
-				m.ClusterName.ValueString(), pki.AllowDeletion))
+	if m.protected() && !diags.HasError() {
+		m.addProtected(diags, pki.AllowDeletion+" That does not change an object that Terraform calls deposed: write the "+
+			"value of bundle of the object to keep, which terraform state pull prints, to a file, remove the resource with "+
+			"terraform state rm, and terraform import it with the ID "+backupPrefix+"FILE.")
 	}
+}
+
+// refuseReplacement refuses a plan that replaces a bundle which is protected in the state. With create_before_destroy,
+// its keys would be replaced before Delete refuses.
+func (m pkiBundleModel) refuseReplacement(protected bool, diags *diag.Diagnostics) {
+	if protected && !diags.HasError() {
+		m.addProtected(diags, "plan without replacing it (-replace, replace_triggered_by): rotation changes its keys; "+
+			pki.AllowDeletion)
+	}
+}
+
+func (m pkiBundleModel) addProtected(diags *diag.Diagnostics, next string) {
+	diags.AddAttributeError(attributePath("deletion_protection"), "PKI bundle is protected from deletion",
+		fmt.Sprintf("Cause: the bundle contains the keys of cluster %q, and deletion_protection is enabled.\n"+
+			"Unchanged: nothing was changed.\nNext step: %s", m.ClusterName.ValueString(), next))
 }
 
 // store writes the sealed bundle and the values derived from it to the state.
