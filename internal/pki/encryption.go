@@ -68,6 +68,10 @@ func (b *Bundle) introduce(e Encryption, generation int) (Encryption, error) {
 	if err := errors.Join(e.splits(b.Encryption), b.Encryption.splits(e)); err != nil {
 		return Encryption{}, err
 	}
+	if e.Kind == KMS && b.Encryption.Kind == KMS && e.Name == b.Encryption.Name {
+		return Encryption{}, fmt.Errorf("the API servers need the present KMS plugin and the next one at once, and both "+
+			"have the name %q: give the next one another name in kms.name; the present one stays until the third stage", e.Name)
+	}
 	if other, ok := lastOf(e.Kind, b.WithdrawnKeys); ok {
 		e.Name, e.Key = other.Name, other.Key
 		return e, nil

@@ -474,6 +474,32 @@ func TestKMSWithOtherResources(t *testing.T) {
 	}
 }
 
+// TestKMSWithSameName: API servers cannot have two plugins of one name, and the error says what to change.
+func TestKMSWithSameName(t *testing.T) {
+	plugin := func(name, socket, timeout string) Encryption {
+		return Encryption{
+			Kind: KMS, Resources: []string{"secrets"}, Name: name, Endpoint: "unix:///run/" + socket, Timeout: timeout,
+		}
+	}
+	for name, c := range map[string]struct {
+		to      Encryption
+		refused bool
+	}{
+		"another time limit":               {plugin("a", "a.sock", "10s"), true},
+		"another endpoint":                 {plugin("a", "b.sock", "3s"), true},
+		"another name and time limit":      {plugin("b", "a.sock", "10s"), false},
+		"another name at another endpoint": {plugin("b", "b.sock", "3s"), false},
+	} {
+		b := bundle(t)
+		b.Encryption = plugin("a", "a.sock", "3s")
+		_, err := b.Rotate(map[Part]int{EncryptionPart: 1}, Next{Encryption: c.to},
+			Options{Algorithm: ECDSAP256, Validity: time.Hour, Now: now})
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "another name in kms.name") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestWithKeys: the key of a CA is held elsewhere from now on, or no longer, and the CA stays the same.
 func TestWithKeys(t *testing.T) {
 	first := encrypting(t)
