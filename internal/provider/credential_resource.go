@@ -37,7 +37,7 @@ type credential[M any] interface {
 	signature(ctx context.Context) signature
 	// stale reports whether the certificate has to be issued again with a bundle. prior is the one before, if known.
 	stale(ctx context.Context, prior, bundle *pki.Bundle, now time.Time) bool
-	// renew issues the certificate and returns its fingerprint.
+	// renew issues the certificate, or keeps it, and returns its fingerprint.
 	renew(ctx context.Context, bundle *pki.Bundle, now time.Time, diags *diag.Diagnostics) string
 }
 
@@ -220,12 +220,12 @@ func (r *credentialResource[M, P]) Create(
 	}
 }
 
-// renew issues the certificate and seals what contains its private key.
+// renew issues the certificate and seals what contains its private key, which is sealed already if it stays.
 func (r *credentialResource[M, P]) renew(ctx context.Context, m P, bundle *pki.Bundle, diags *diag.Diagnostics) {
 	fingerprint := m.renew(ctx, bundle, r.now(), diags)
 	if !diags.HasError() {
 		m.base().ID = types.StringValue(fingerprint)
-		r.seal(m, diags)
+		r.reseal(m, diags)
 	}
 }
 

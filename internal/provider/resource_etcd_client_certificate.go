@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -88,7 +89,7 @@ func (m *etcdClientModel) issued() []*types.String {
 
 func (m *etcdClientModel) secrets() []*types.String { return []*types.String{&m.ClientKey} }
 
-// signature is empty: a certificate of an external signer needs no resource, see renew.
+// signature is empty: a certificate of an external signer needs no resource, see refuse.
 func (m *etcdClientModel) signature(context.Context) signature { return signature{} }
 
 func (m *etcdClientModel) leaf() pki.Leaf { return pki.EtcdClient(m.User.ValueString()) }
@@ -97,21 +98,55 @@ func (m *etcdClientModel) stale(_ context.Context, _, bundle *pki.Bundle, now ti
 	return m.due(m.leaf(), m.CA, m.Early, bundle, now)
 }
 
+// stays reports whether the certificate stays in use: only a signer can issue another one, and it is still right. The
+// client may have to trust other CAs.
+func (m *etcdClientModel) stays(bundle *pki.Bundle, now time.Time) bool {
+	return bundle.External(pki.Etcd) && len(bundle.Check(m.leaf(), m.ClientCertificate.ValueString(), now)) == 0
+}
+
 func (m *etcdClientModel) renew(
 	_ context.Context, bundle *pki.Bundle, now time.Time, diags *diag.Diagnostics,
 ) string {
+	fingerprint := m.ID.ValueString()
+	if !m.stays(bundle, now) {
+		_, info, err := m.certify(m.leaf(), bundle, now, credentialLife)
+		if err != nil {
+			m.refuse(err, diags)
+			return ""
+		}
+		fingerprint = info.SHA256
+	}
+	m.CA = types.StringValue(bundle.Roots(pki.Etcd))
+	return fingerprint
+}
+
+// refuse reports why no certificate is issued.
+func (m *etcdClientModel) refuse(err error, diags *diag.Diagnostics) {
 	const summary = "etcd client certificate not issued"
-	_, info, err := m.certify(m.leaf(), bundle, now, credentialLife)
 	if errors.Is(err, pki.ErrExternal) {
 		err = &problem.Problem{
 			Summary: summary, Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "issue it with that CA, and omit this resource.",
 		}
 	}
-	if err != nil {
-		addError(diags, path.Root("user"), summary, err)
-		return ""
+	addError(diags, path.Root("user"), summary, err)
+}
+
+// ModifyPlan also refuses a certificate that only a signer could issue.
+func (r *etcdClientResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	r.credentialResource.ModifyPlan(ctx, req, resp)
+	if req.Plan.Raw.IsNull() || resp.Diagnostics.HasError() {
+		return
 	}
-	m.CA = types.StringValue(bundle.Roots(pki.Etcd))
-	return info.SHA256
+	var plan, state etcdClientModel
+	resp.Diagnostics.Append(resp.Plan.Get(ctx, &plan)...)
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+	if bundle != nil && bundle.External(pki.Etcd) && plan.ClientKey.IsUnknown() && !state.stays(bundle, r.now()) {
+		plan.refuse(fmt.Errorf("authority %s: %w", pki.Etcd, pki.ErrExternal), &resp.Diagnostics)
+	}
 }
