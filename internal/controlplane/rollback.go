@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -208,28 +209,30 @@ func asObserved(s Spec, f machine.Observed) Spec {
 //go:embed rollback_files.sh
 var rollbackFunctions host.Script
 
-// keepScript copies each file to machine.KeptFilesDir that still is as the record says.
-func keepScript(files map[string]machine.KeptFile) host.Script {
-	script := host.FlushFunction() + rollbackFunctions
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		script += "keep " + host.Words(name, files[name].SHA256) + "\n"
-	}
-	return script + `flush "$kept_dir" "${kept_dir%/*}"` + "\n"
+// keepCommand copies each file to machine.KeptFilesDir that still is as the record says.
+func keepCommand(files map[string]machine.KeptFile) host.Command {
+	return filesCommand(files, `keep "$name" "$sum"`, `flush "$kept_dir" "${kept_dir%/*}"`)
 }
 
-// restoreScript makes the files as they were. A file that changed since is copied back.
-func restoreScript(files map[string]machine.KeptFile) host.Script {
-	script := host.FlushFunction() + rollbackFunctions
+// restoreCommand makes the files as they were. A file that changed since is copied back.
+func restoreCommand(files map[string]machine.KeptFile) host.Command {
+	return filesCommand(files, `restore "$name" "$sum" "$mode" "$owner"`, `flush "$files_dir" "${files_dir%/*}"`)
+}
+
+// filesCommand calls a function for each file, and another one after that. Not even a digest is on the command line:
+// the digest of a short password can be guessed.
+func filesCommand(files map[string]machine.KeptFile, each, last host.Script) host.Command {
+	var lines strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		k := files[name]
-		script += "restore " + host.Words(name, k.SHA256, fmt.Sprintf("%04o", k.Mode), k.Owner) + "\n"
+		fmt.Fprintf(&lines, "%s %s %04o %s\n", name, k.SHA256, k.Mode, k.Owner)
 	}
-	return script + `flush "$files_dir" "${files_dir%/*}"` + "\n"
-}
-
-// configFilesVars are the variables of the scripts.
-func configFilesVars() map[string]string {
-	return map[string]string{"files_dir": component.FilesDir, "kept_dir": machine.KeptFilesDir}
+	return host.Command{
+		Script: host.FlushFunction() + rollbackFunctions + "while read -r name sum mode owner; do " + each + "; done\n" +
+			last + "\n",
+		Vars:  map[string]string{"files_dir": component.FilesDir, "kept_dir": machine.KeptFilesDir},
+		Stdin: strings.NewReader(lines.String()),
+	}
 }
 
 // keepConfigFiles copies the files of the user that a change alters, before it does.
@@ -237,7 +240,7 @@ func keepConfigFiles(ctx context.Context, s Spec, b machine.RollbackRecord) erro
 	if len(b.Files) == 0 {
 		return nil
 	}
-	if _, err := s.Host.Run(ctx, host.Command{Script: keepScript(b.Files), Vars: configFilesVars()}); err != nil {
+	if _, err := s.Host.Run(ctx, keepCommand(b.Files)); err != nil {
 		return fmt.Errorf("keep the files of replica %s for a rollback: %w", s.Machine(), err)
 	}
 	return nil
@@ -249,7 +252,7 @@ func restoreConfigFiles(ctx context.Context, s Spec, b machine.RollbackRecord) e
 	if len(b.Files) == 0 {
 		return nil
 	}
-	if _, err := s.Host.Run(ctx, host.Command{Script: restoreScript(b.Files), Vars: configFilesVars()}); err != nil {
+	if _, err := s.Host.Run(ctx, restoreCommand(b.Files)); err != nil {
 		return fmt.Errorf("restore the files in %s: %w", component.FilesDir, err)
 	}
 	return nil

@@ -18,14 +18,14 @@ keep() {
   rm -f -- "$kept_dir/new"
 }
 
-# restore NAME DIGEST MODE OWNER
+# restore NAME DIGEST MODE OWNER. Redirection keeps the digest off a command line.
 restore() {
   (umask 022 && mkdir -p -- "$files_dir")
   new=$files_dir/.$1.kube-before
   if [ -f "$files_dir/$1" ] && [ "$(digest "$files_dir/$1")" = "$2" ]; then
     cp -- "$files_dir/$1" "$new"
   else
-    cp -- "$kept_dir/$2" "$new"
+    cat <"$kept_dir/$2" >"$new"
   fi
   chown -- "$4:$4" "$new"
   chmod -- "$3" "$new"

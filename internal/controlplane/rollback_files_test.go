@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
@@ -23,10 +24,16 @@ func TestRollbackScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run := func(script host.Script) error {
+	run := func(c host.Command, record map[string]machine.KeptFile) error {
+		for name, k := range record {
+			if strings.Contains(string(c.Script), k.SHA256) {
+				t.Errorf("the digest of %s is on the command line", name)
+			}
+		}
 		vars := host.Assignments(map[string]string{"files_dir": dir, "kept_dir": kept})
 		// The test runs as any user, who may not give files away.
-		command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", "chown() { :; }\n"+string(vars+script))
+		command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", "chown() { :; }\n"+string(vars+c.Script))
+		command.Stdin = c.Stdin
 		out, err := command.CombinedOutput()
 		t.Logf("%s", out)
 		return err
@@ -37,15 +44,15 @@ func TestRollbackScripts(t *testing.T) {
 		"a": {SHA256: machine.Digest([]byte("old a")), Mode: 0o400, Owner: "root"},
 		"b": {SHA256: machine.Digest([]byte("old b")), Mode: 0o600, Owner: "root"},
 	}
-	if err := run(keepScript(record)); err != nil {
+	if err := run(keepCommand(record), record); err != nil {
 		t.Fatal(err)
 	}
 	write("a", "new a")
-	if err := run(keepScript(record)); err != nil { // after an interruption
+	if err := run(keepCommand(record), record); err != nil { // after an interruption
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := run(restoreScript(record)); err != nil {
+		if err := run(restoreCommand(record), record); err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"a": "old a", "b": "old b"} {
@@ -59,7 +66,7 @@ func TestRollbackScripts(t *testing.T) {
 		}
 	}
 	record["c"] = machine.KeptFile{SHA256: machine.Digest([]byte("never kept")), Mode: 0o600, Owner: "root"}
-	if err := run(restoreScript(record)); err == nil {
+	if err := run(restoreCommand(record), record); err == nil {
 		t.Error("a file whose content was not kept is restored")
 	}
 }
