@@ -77,6 +77,19 @@ func TestParseRefusesBundles(t *testing.T) {
 			func(b *Bundle) { b.CA.Certificate += b.CA.PrivateKey },
 			"something else than PEM certificates",
 		},
+		"damaged key before certificate": {
+			func(b *Bundle) {
+				b.CA.Certificate = strings.Replace(b.CA.PrivateKey, "\n", "\n!", 1) + b.CA.Certificate
+			},
+			"something else than PEM certificates",
+		},
+		"key without end before certificate": {
+			func(b *Bundle) {
+				key, _, _ := strings.Cut(b.CA.PrivateKey, "-----END")
+				b.CA.Certificate = key + b.CA.Certificate
+			},
+			"something else than PEM certificates",
+		},
 		"key called certificate": {
 			func(b *Bundle) { b.CA.Certificate = relabel(b.CA.PrivateKey, "CERTIFICATE") },
 			"cannot be decoded",

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrExternal means that an authority cannot issue because its key is external.
@@ -60,14 +61,18 @@ func firstOf(certificates []*x509.Certificate) *x509.Certificate {
 }
 
 // parseTrusted accepts CA certificates and nothing else, because this text is written to
-// machines world-readable.
+// machines world-readable. pem.Decode skips a damaged block before another one, which may be that of a key.
 func parseTrusted(text string) ([]*x509.Certificate, error) {
+	errMore := errors.New("certificate holds something else than PEM certificates")
+	if strings.Contains(text, "PRIVATE KEY") {
+		return nil, errMore
+	}
 	var certificates []*x509.Certificate
 	for rest := []byte(text); len(bytes.TrimSpace(rest)) > 0; {
 		var block *pem.Block
 		block, rest = pem.Decode(rest)
 		if block == nil || block.Type != "CERTIFICATE" {
-			return nil, errors.New("certificate holds something else than PEM certificates")
+			return nil, errMore
 		}
 		c, err := parseCertificate(block)
 		if err != nil {
