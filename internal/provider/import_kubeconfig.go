@@ -37,7 +37,7 @@ func (r *kubeconfigResource) ImportState(
 	i.set("server", access.Server)
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(resp.State.Get(ctx, &model)...)
-	model.take(ctx, text, access, &resp.Diagnostics)
+	model.take(text, access, &resp.Diagnostics)
 	r.seal(&model, &resp.Diagnostics)
 	model.SealedFor = r.session.sealedFor()
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
@@ -72,15 +72,13 @@ func (r *kubeconfigResource) imported(
 }
 
 // take sets the attributes from the contents of a kubeconfig.
-func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access pki.Access, diags *diag.Diagnostics) {
+func (m *kubeconfigResourceModel) take(text string, access pki.Access, diags *diag.Diagnostics) {
 	info, err := pki.Inspect(access.Client.Certificate)
 	if err != nil {
 		addError(diags, path.Empty(), "Kubeconfig not imported", err)
 		return
 	}
-	groups, more := types.SetValueFrom(ctx, types.StringType, info.Organizations)
-	diags.Append(more...)
-	m.User, m.Groups = types.StringValue(info.CommonName), groups
+	m.User, m.Groups = types.StringValue(info.CommonName), stringSet(info.Organizations)
 	m.Validity = durationText(info.Life())
 	if info.Life()%time.Hour != 0 { // it was shortened, or issued by another tool
 		m.Validity = durationText(credentialLife)

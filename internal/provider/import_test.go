@@ -96,6 +96,21 @@ func TestImportFromContent(t *testing.T) {
 	}
 }
 
+// TestTakeWithoutGroups: the kubeconfig of a user without groups has an empty set of them, as in a configuration.
+func TestTakeWithoutGroups(t *testing.T) {
+	b, _ := bundles(t)
+	pair, err := b.Issue(pki.User("ann"), time.Now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m kubeconfigResourceModel
+	var diags diag.Diagnostics
+	m.take("text", pki.Access{Client: pair}, &diags)
+	if diags.HasError() || !m.Groups.Equal(stringSet(nil)) {
+		t.Errorf("groups are %s, %v", m.Groups, diags)
+	}
+}
+
 // noted is a private state in which an import stored a cluster.
 type noted string
 
