@@ -5,56 +5,102 @@ import (
 	"slices"
 )
 
-// etcdCluster has the members of a control plane that are of one etcd cluster.
+// etcdCluster has the members of one etcd cluster that exist.
 type etcdCluster struct {
 	members []Member
-	unsure  bool // the members have different peers, so some may be of another cluster
+	others  int  // machines in their peers that have no member in the plan
+	unsure  bool // some members may be of another cluster
 }
 
-// etcdClusters splits the members that exist into clusters: a module may have several. Members that have a machine in
-// common, as their own or as a peer's, are of one cluster.
-func (p ControlPlane) etcdClusters() []etcdCluster {
-	var all []etcdCluster
-	for _, m := range p.Members {
-		if m.Action == Create {
-			continue
+// whole returns the control planes of all modules as one: an etcd cluster and the servers of an endpoint may have a
+// module for each machine.
+func (p Plan) whole() ControlPlane {
+	all := ControlPlane{Unreached: map[string]string{}}
+	for _, plane := range p.ControlPlanes {
+		all.Endpoints = append(all.Endpoints, plane.Endpoints...)
+		for _, m := range plane.Members {
+			m.module = plane.Module
+			all.Members = append(all.Members, m)
 		}
-		joined := etcdCluster{members: []Member{m}}
-		all = slices.DeleteFunc(all, func(c etcdCluster) bool {
-			same := slices.ContainsFunc(c.members, m.mayBeWith)
+		for _, r := range plane.Replicas {
+			r.module = plane.Module
+			all.Replicas = append(all.Replicas, r)
+		}
+		maps.Copy(all.Unreached, plane.Unreached)
+	}
+	return all
+}
+
+// etcdClusters splits the members that exist into clusters. One that its machine has lost exists in its cluster.
+func (p ControlPlane) etcdClusters() []etcdCluster {
+	exist := slices.DeleteFunc(slices.Clone(p.Members), func(m Member) bool { return m.Action == Create && !m.Missing })
+	var all []etcdCluster
+	for _, members := range clustersOf(exist) {
+		all = append(all, etcdCluster{members, p.others(members), unsure(members)})
+	}
+	return all
+}
+
+// clustersOf splits members into clusters: a module may have several, and a cluster several modules. Members that have
+// a machine in common, as their own or as a peer's, are of one cluster.
+func clustersOf(members []Member) [][]Member {
+	var all [][]Member
+	for _, m := range members {
+		joined := []Member{m}
+		all = slices.DeleteFunc(all, func(c []Member) bool {
+			same := slices.ContainsFunc(c, m.mayBeWith)
 			if same {
-				joined.members = append(joined.members, c.members...)
+				joined = append(joined, c...)
 			}
 			return same
 		})
-		joined.unsure = slices.ContainsFunc(joined.members[1:], func(other Member) bool { return !m.isWith(other) })
 		all = append(all, joined)
 	}
 	return all
 }
 
-// machinesOfCluster returns the addresses of the machines of the member's cluster, itself included. There are none if
-// its peers are not known.
-func (m Member) machinesOfCluster() []string {
-	if len(m.peers) == 0 {
-		return nil
+// unsure reports whether members may be of several clusters: their peers differ, or two have the same machine.
+func unsure(members []Member) bool {
+	machines := map[string]bool{}
+	for _, m := range members {
+		if machines[m.Machine] || len(members) > 1 && !m.isWith(members[0]) {
+			return true
+		}
+		machines[m.Machine] = m.Machine != ""
 	}
-	return distinct(append(slices.Collect(maps.Values(m.peers)), m.Machine))
+	return false
+}
+
+// others counts the machines in the peers of members that have no member in the plan. Those of members that an apply
+// creates have one.
+func (p ControlPlane) others(members []Member) int {
+	var machines []string
+	for _, m := range members {
+		machines = append(machines, m.machinesOfCluster()...)
+	}
+	return len(slices.DeleteFunc(distinct(machines), func(address string) bool {
+		return slices.ContainsFunc(p.Members, func(m Member) bool { return m.Machine == address })
+	}))
+}
+
+// machinesOfCluster returns the known addresses of the machines of the member's cluster, itself included.
+func (m Member) machinesOfCluster() []string {
+	machines := append(slices.Collect(maps.Values(m.peers)), m.Machine)
+	return slices.DeleteFunc(distinct(machines), func(address string) bool { return address == "" })
 }
 
 // isWith reports whether both members have the same peers.
 func (m Member) isWith(other Member) bool {
-	machines := m.machinesOfCluster()
-	return len(machines) > 0 && slices.Equal(machines, other.machinesOfCluster())
+	return len(m.peers) > 0 && len(other.peers) > 0 && slices.Equal(m.machinesOfCluster(), other.machinesOfCluster())
 }
 
-// mayBeWith reports whether both members have a machine in common, or neither has known peers.
+// mayBeWith reports whether both members have a machine in common, or neither in a module has known peers.
 func (m Member) mayBeWith(other Member) bool {
-	machines, others := m.machinesOfCluster(), other.machinesOfCluster()
-	if len(machines)+len(others) == 0 {
+	if len(m.peers)+len(other.peers) == 0 && m.module == other.module {
 		return true
 	}
-	return slices.ContainsFunc(machines, func(address string) bool { return slices.Contains(others, address) })
+	others := other.machinesOfCluster()
+	return slices.ContainsFunc(m.machinesOfCluster(), func(address string) bool { return slices.Contains(others, address) })
 }
 
 // behind identifies the endpoint behind which a replica serves. Two may have one address, each with its own port.

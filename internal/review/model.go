@@ -82,6 +82,8 @@ type Resource struct {
 	Reasons []Reason // why it is updated or replaced
 	Drift   []string
 	Missing bool // it existed at the last apply, and does not exist now
+
+	module string // of its control plane; see Plan.whole
 }
 
 // Reason is one changed argument, as text, and the effect of the change on running components.

@@ -130,29 +130,27 @@ func (p Policy) limit(class Class, machines int, now time.Time) []string {
 // API server: both reload their certificates.
 func (p Plan) interruptions(classes map[string]Class, policy Policy) []string {
 	var reasons []string
-	blind := false
-	for _, plane := range p.ControlPlanes {
-		members, replicas := plane.serving(classes)
-		blind = blind || plane.mayRestartUnseen(slices.Concat(members, replicas), classes)
-		for _, s := range members {
-			reasons = append(reasons, s.etcdLoss()...)
-		}
-		for _, s := range replicas {
-			if s.repaired > 0 && s.healthy < 2 {
-				reasons = append(reasons, "API: the only server in rotation may restart")
-			}
-		}
-		for _, e := range plane.Endpoints {
-			if classes[e.Address] == ClassRepair && e.onlyMayRestart() {
-				reasons = append(reasons, code(e.Address)+": its only balancer that works may restart")
-			}
-		}
-		if policy.Repair == nil || policy.Repair.Restarts == nil || !*policy.Repair.Restarts {
-			for _, address := range slices.Concat(mayRestart(members), mayRestart(replicas), plane.mayReload(classes)) {
-				reasons = append(reasons, code(address)+": its repair may restart what serves, and the policy does not allow that")
-			}
+	whole := p.whole()
+	members, replicas := whole.serving(classes)
+	for _, s := range members {
+		reasons = append(reasons, s.etcdLoss()...)
+	}
+	for _, s := range replicas {
+		if s.repaired > 0 && s.healthy < 2 {
+			reasons = append(reasons, "API: the only server in rotation may restart")
 		}
 	}
+	for _, e := range whole.Endpoints {
+		if classes[e.Address] == ClassRepair && e.onlyMayRestart() {
+			reasons = append(reasons, code(e.Address)+": its only balancer that works may restart")
+		}
+	}
+	if policy.Repair == nil || policy.Repair.Restarts == nil || !*policy.Repair.Restarts {
+		for _, address := range slices.Concat(mayRestart(members), mayRestart(replicas), whole.mayReload(classes)) {
+			reasons = append(reasons, code(address)+": its repair may restart what serves, and the policy does not allow that")
+		}
+	}
+	blind := whole.mayRestartUnseen(slices.Concat(members, replicas), classes)
 	if sources := p.deferredHealth(); blind && len(sources) > 0 {
 		reasons = append(reasons, "the health of what may restart is not known: "+code(strings.Join(sources, ", "))+
 			" is read only during the apply")
@@ -179,6 +177,7 @@ func (p ControlPlane) mayRestartUnseen(services []service, classes map[string]Cl
 // while they serve.
 type service struct {
 	existing, healthy, repaired int
+	others                      int      // how many of the existing ones are not in the plan: their health is not known
 	may                         []string // addresses of those that may restart while they serve
 	unsure                      bool     // some may be of another cluster
 	unseen                      bool     // no kube_control_plane has observed all of them
@@ -210,9 +209,9 @@ func mayRestart(services []service) []string {
 func (p ControlPlane) serving(classes map[string]Class) (members, replicas []service) {
 	restarts := map[string]bool{}
 	for _, cluster := range p.etcdClusters() {
-		s := service{unsure: cluster.unsure}
+		s := service{existing: cluster.others, others: cluster.others, unsure: cluster.unsure}
 		for _, m := range cluster.members {
-			healthy := m.votes() && !p.unreachable(m.Resource)
+			healthy := m.Action != Create && m.votes() && !p.unreachable(m.Resource)
 			s.count(m.Resource, healthy, classes)
 			s.unseen = s.unseen || m.Healthy == nil && !p.unreachable(m.Resource)
 			restarts[m.URL] = healthy && classes[m.Address] == ClassRepair
@@ -234,15 +233,19 @@ func (p ControlPlane) serving(classes map[string]Class) (members, replicas []ser
 	return members, replicas
 }
 
-// etcdLoss returns why etcd has no quorum, or would lose it.
+// etcdLoss returns why etcd has no quorum, or may lose it. Members that are not in the plan may be healthy or not.
 func (s service) etcdLoss() []string {
 	need := quorum(s.existing)
 	switch {
-	case s.healthy < need:
+	case s.healthy+s.others < need:
 		return []string{fmt.Sprintf("etcd has no quorum: %d of %d members are healthy", s.healthy, s.existing)}
 	case s.repaired > 0 && s.healthy-1 < need:
-		return []string{fmt.Sprintf("etcd: a member may restart that is needed for quorum: %d of %d members are healthy",
-			s.healthy, s.existing)}
+		reason := fmt.Sprintf("etcd: a member may restart that is needed for quorum: %d of %d members are healthy",
+			s.healthy, s.existing)
+		if s.others > 0 {
+			reason += fmt.Sprintf(", and %d are not in this plan", s.others)
+		}
+		return []string{reason}
 	case s.repaired > 0 && s.unsure:
 		return []string{"etcd: a member may restart, and the peers of its cluster differ by member: " +
 			"it is not known which ones are needed for quorum"}

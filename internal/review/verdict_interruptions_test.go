@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +101,14 @@ func only(names ...string) func(t *testing.T) map[string]any {
 			index, ok := attributes(r)["index"].(string)
 			return ok && !slices.Contains(names, index)
 		})
+		for _, name := range names {
+			change := changeOf(t, d, member(name))
+			for _, side := range []string{"before", "after"} {
+				maps.DeleteFunc(attributes(attributes(change[side])["peers"]), func(peer string, _ any) bool {
+					return !slices.Contains(names, peer)
+				})
+			}
+		}
 		return d
 	}
 }
