@@ -6,9 +6,18 @@ import (
 	"strings"
 )
 
-// availability describes what stays available during an apply, one line of Markdown each.
-func (p ControlPlane) availability() []string {
-	return slices.Concat(p.etcdAvailability(), p.apiAvailability(), p.endpointAvailability())
+// availability describes what stays available during an apply, one line of Markdown each: of the etcd clusters and the
+// endpoints that have members and replicas in this control plane. Some of these may be in other modules of the whole.
+func (p ControlPlane) availability(whole ControlPlane) []string {
+	var lines []string
+	clusters, servers := whole.clustersIn(p.Module), whole.serversIn(p.Module)
+	for i, label := range labels(clusters, nameLabel, addressLabel) {
+		lines = append(lines, withLabel("etcd", label, clusters[i].etcdAvailability())...)
+	}
+	for i, label := range labels(servers, endpointLabel, nameLabel, addressLabel) {
+		lines = append(lines, withLabel("API", label, servers[i].apiAvailability())...)
+	}
+	return append(lines, p.endpointAvailability()...)
 }
 
 func quorum(voters int) int { return voters/2 + 1 }
@@ -19,6 +28,7 @@ type tally struct {
 	restarted, repaired, added, removed, swapped int
 	healthyChanged                               int // how many of the healthy ones an update may stop
 	unknown                                      int // how many of the existing ones have no known health
+	others                                       int // how many of them have no member in the plan
 }
 
 func (t *tally) count(r Resource, healthy bool) {
@@ -47,7 +57,7 @@ func (t *tally) count(r Resource, healthy bool) {
 
 func (t tally) after() int { return t.existing + t.added - t.removed }
 
-// etcdAvailability follows the rules by which the provider lets members restart, join and leave
+// etcdAvailability follows the rules by which the provider lets members of a cluster restart, join and leave
 // (internal/etcd/membership, rules.go).
 func (p ControlPlane) etcdAvailability() []string {
 	var t tally
@@ -56,22 +66,29 @@ func (p ControlPlane) etcdAvailability() []string {
 			t.unknown++
 		}
 		t.count(m.Resource, m.votes() && !p.unreachable(m.Resource))
+		t.others = m.Others
 	}
-	need := quorum(t.existing)
 	restoring := p.restoring()
 	switch {
 	case restoring != "":
 		return []string{restoring}
 	case t.existing == 0 && t.added == 0:
 		return nil
+	case t.existing == 0 && t.others > 0:
+		return []string{fmt.Sprintf("etcd: %s `peers` have %s.",
+			number(t.added, "member is new. Its", "members are new. Their"),
+			number(t.others, "machine that is not in this plan", "machines that are not in this plan"))}
 	case t.existing == 0:
 		return []string{fmt.Sprintf("etcd: a new cluster of %d. Nothing depends on it yet.", t.added)}
-	case t.after() == 0:
+	}
+	t.existing, t.unknown = t.existing+t.others, t.unknown+t.others
+	if t.after() == 0 {
 		return []string{"etcd: **the cluster is destroyed**, and the API with it. " +
 			"The last member saves a snapshot first, unless `on_destroy` wipes its data."}
 	}
+	need := quorum(t.existing)
 	var lines []string
-	if t.healthy < need {
+	if t.healthy+t.others < need {
 		lines = append(lines, fmt.Sprintf("etcd: **no quorum now**: %d of %d members are healthy, and quorum is %d. "+
 			"The provider refuses what would make it worse.", t.healthy, t.existing, need))
 	}
@@ -124,21 +141,25 @@ func (t tally) etcdRestarts(need int) string {
 	if t.restarted == 0 {
 		verb, verbs = "may restart", "may restart"
 	}
+	serving := func(n int) string {
+		if t.others > 0 {
+			return fmt.Sprintf("%d of %d members are not in this plan; quorum is %d.", t.others, t.existing, need)
+		}
+		return fmt.Sprintf("%d of %d keep serving; quorum is %d.", n, t.existing, need)
+	}
 	switch {
 	case t.healthyChanged == 0:
-		return fmt.Sprintf("etcd: only unhealthy members change. %d of %d keep serving; quorum is %d.",
-			t.healthy, t.existing, need)
+		return "etcd: only unhealthy members change. " + serving(t.healthy)
 	case t.existing == 1:
 		return fmt.Sprintf("etcd: the only member %s: **no reads and no writes meanwhile**.", verb)
 	case t.existing == 2:
 		return fmt.Sprintf("etcd: members %s one at a time. With two members, **quorum needs both**: "+
 			"a short interruption for each.", verbs)
-	case t.healthy-1 < need:
+	case t.healthy+t.others-1 < need:
 		return fmt.Sprintf("etcd: members %s one at a time. %d of %d are healthy, and quorum is %d: "+
 			"healthy members **do not restart** until the others are healthy.", verbs, t.healthy, t.existing, need)
 	}
-	return fmt.Sprintf("etcd: members %s one at a time. %d of %d keep serving; quorum is %d.",
-		verbs, t.healthy-1, t.existing, need)
+	return fmt.Sprintf("etcd: members %s one at a time. %s", verbs, serving(t.healthy-1))
 }
 
 // apiAvailability applies the rule that at most one replica of an endpoint is out of rotation

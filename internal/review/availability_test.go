@@ -108,7 +108,8 @@ func TestAvailability(t *testing.T) {
 		}},
 		"nothing there": {ControlPlane{}, nil},
 	} {
-		if got := test.plane.availability(); !slices.Equal(got, test.want) {
+		whole := Plan{ControlPlanes: []ControlPlane{test.plane}}.whole()
+		if got := test.plane.availability(whole); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
 	}
@@ -125,7 +126,7 @@ func TestUnreachable(t *testing.T) {
 	if leader := p.leader(); leader != "" {
 		t.Errorf("the leader is %q, which does not answer", leader)
 	}
-	if got := p.availability()[0]; !strings.Contains(got, "2 of 3 are healthy") {
+	if got := p.etcdAvailability()[0]; !strings.Contains(got, "2 of 3 are healthy") {
 		t.Errorf("a member that does not answer counts: %s", got)
 	}
 	if got := p.memberState(p.Members[0]); got != unknown {

@@ -100,13 +100,21 @@ func (m Member) mayBeWith(other Member) bool {
 		return true
 	}
 	others := other.machinesOfCluster()
-	return slices.ContainsFunc(m.machinesOfCluster(), func(address string) bool { return slices.Contains(others, address) })
+	return slices.ContainsFunc(m.machinesOfCluster(), func(at string) bool { return slices.Contains(others, at) })
 }
 
 // behind identifies the endpoint behind which a replica serves. Two may have one address, each with its own port.
 type behind struct {
-	address, cluster string
-	port             int
+	Address string `json:"address"`
+	Port    int    `json:"port"`
+	Cluster string `json:"cluster_id"`
+}
+
+func (r Replica) behind() behind { return behind{r.Endpoint, r.endpointPort, r.cluster} }
+
+// mayBe reports whether both are the same endpoint. The ID of its cluster may not be known yet.
+func (b behind) mayBe(other behind) bool {
+	return b == other || b == (behind{Address: other.Address, Port: other.Port})
 }
 
 // replicasByEndpoint splits the replicas that exist by their endpoint. One whose endpoint is not known serves alone.
@@ -114,7 +122,7 @@ func (p ControlPlane) replicasByEndpoint() [][]Replica {
 	var all [][]Replica
 	place := map[behind]int{}
 	for _, r := range p.Replicas {
-		at := behind{r.Endpoint, r.cluster, r.endpointPort}
+		at := r.behind()
 		i, known := place[at]
 		switch {
 		case r.Action == Create:

@@ -102,7 +102,9 @@ func (p controlPlanes) add(r *tfjson.ResourceChange, action Action) error {
 			m.Restored = restoreOf(attributes(before), nil).ID
 		}
 	case "kube_control_plane_replica":
-		err = plane.addReplica(resource, value, marks)
+		if err = plane.addReplica(resource, value, marks); err == nil {
+			err = plane.Replicas[len(plane.Replicas)-1].moves(r.Change)
+		}
 	case "kube_control_plane_endpoint":
 		err = plane.addEndpoint(resource, value, marks)
 	default:
@@ -141,11 +143,7 @@ func (p *ControlPlane) addReplica(resource Resource, value, marks any) error {
 		Version    string   `json:"version"`
 		Registered *bool    `json:"registered"`
 		Etcd       []string `json:"etcd"`
-		Endpoint   struct {
-			Address string `json:"address"`
-			Port    int    `json:"port"`
-			Cluster string `json:"cluster_id"`
-		} `json:"endpoint"`
+		Endpoint   behind   `json:"endpoint"`
 	}](resource.Address, value, marks)
 	if err != nil {
 		return err
@@ -156,6 +154,15 @@ func (p *ControlPlane) addReplica(resource Resource, value, marks any) error {
 		Registered: planned.Registered,
 	})
 	return nil
+}
+
+// moves reads which endpoint the replica has after the apply.
+func (r *Replica) moves(c *tfjson.Change) error {
+	planned, err := decode[struct {
+		Endpoint behind `json:"endpoint"`
+	}](r.Address, c.After, c.AfterSensitive)
+	r.next = planned.Endpoint
+	return err
 }
 
 func (p *ControlPlane) addEndpoint(resource Resource, value, marks any) error {

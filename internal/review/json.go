@@ -139,8 +139,9 @@ func (p NamedPlan) json() jsonPlan {
 	for _, d := range p.Plan.destructive() {
 		out.Destructive = append(out.Destructive, jsonChange{problem.Line(d.address), jsonAction(d.action)})
 	}
+	whole := p.Plan.whole()
 	for _, plane := range p.Plan.ControlPlanes {
-		out.ControlPlanes = append(out.ControlPlanes, plane.json())
+		out.ControlPlanes = append(out.ControlPlanes, plane.json(whole))
 	}
 	for _, check := range p.Plan.HealthChecks {
 		out.Health = append(out.Health, jsonHealth{problem.Line(check.Address), check.Healthy, lines(check.Issues)})
@@ -173,7 +174,7 @@ func jsonAction(a Action) string {
 	return string(a)
 }
 
-func (p ControlPlane) json() jsonControlPlane {
+func (p ControlPlane) json(whole ControlPlane) jsonControlPlane {
 	out := jsonControlPlane{
 		Module: problem.Line(p.Module), Findings: []jsonFinding{}, Steps: []jsonStep{}, Availability: []string{},
 	}
@@ -189,7 +190,7 @@ func (p ControlPlane) json() jsonControlPlane {
 		out.Steps = append(out.Steps, step)
 	}
 	if len(out.Steps) > 0 {
-		out.Availability = append(out.Availability, p.availability()...)
+		out.Availability = append(out.Availability, p.availability(whole)...)
 	}
 	return out
 }

@@ -82,6 +82,7 @@ type Resource struct {
 	Reasons []Reason // why it is updated or replaced
 	Drift   []string
 	Missing bool // it existed at the last apply, and does not exist now
+	Group   int  // of a member or replica: the number of its etcd cluster or endpoint in the plan; 0: not known
 
 	module string // of its control plane; see Plan.whole
 }
@@ -130,6 +131,7 @@ type Member struct {
 	URL      string
 	Restore  Restore // that its arguments request
 	Restored string  // ID of the restore in the state before
+	Others   int     // how many machines in the peers of its cluster have no member in the plan
 
 	peers map[string]string // addresses of the machines of its cluster, by member; for a verdict
 }
@@ -146,6 +148,7 @@ type Replica struct {
 
 	endpointPort int    // for a verdict
 	cluster      string // ID of the endpoint's cluster, for a verdict; "" if the endpoint has none
+	next         behind // its endpoint after the apply
 }
 
 // Endpoint is a virtual IP with its balancers.

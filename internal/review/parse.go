@@ -45,6 +45,7 @@ func Parse(text []byte) (Plan, error) {
 		plan.Invoked = append(plan.Invoked, a.Address)
 	}
 	plan.ControlPlanes = planes.sorted()
+	plan.number()
 	if err := plan.addData(read); err != nil {
 		return Plan{}, err
 	}

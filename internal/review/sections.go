@@ -23,6 +23,7 @@ func (p Plan) sections() []section {
 			all = append(all, section{name, rank, text})
 		}
 	}
+	whole := p.whole()
 	for _, plane := range p.ControlPlanes {
 		if len(p.ControlPlanes) > 1 && (len(plane.findings()) > 0 || len(plane.steps()) > 0) {
 			name := plane.Module
@@ -33,7 +34,7 @@ func (p Plan) sections() []section {
 		}
 		add(7, "drift and problems", plane.findingsText())
 		add(8, "the order of an apply", plane.stepsText())
-		add(6, "what stays available", plane.availabilityText())
+		add(6, "what stays available", plane.availabilityText(whole))
 	}
 	add(8, "actions", p.invokedText())
 	add(5, "health", p.healthText())
@@ -101,12 +102,12 @@ func writeItems(b *strings.Builder, items []item) {
 	}
 }
 
-func (p ControlPlane) availabilityText() string {
+func (p ControlPlane) availabilityText(whole ControlPlane) string {
 	if len(p.steps()) == 0 {
 		return ""
 	}
 	text := "\n#### What stays available\n\n"
-	for _, line := range p.availability() {
+	for _, line := range p.availability(whole) {
 		text += "- " + line + "\n"
 	}
 	return text

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,10 +104,10 @@ func classesOf(changes []scrutinized) map[string]Class {
 	return all
 }
 
-// distinct returns texts sorted, and each once.
-func distinct(texts []string) []string {
-	slices.Sort(texts)
-	return slices.Compact(texts)
+// distinct returns values sorted, and each once.
+func distinct[T cmp.Ordered](all []T) []T {
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // limit returns which limits of the policy the changes of one class exceed.
