@@ -58,7 +58,8 @@ func (cl *cluster) mayRestart(ctx context.Context, s Spec, v membership.View, m 
 }
 
 // answers reports whether a member answers anything, on connections that are opened for
-// this request. It returns an error if sshd on the member's machine forbids them.
+// this request. That it answers a handshake is enough: one whose server certificate has expired still votes. It returns
+// an error if sshd on the member's machine forbids the connections.
 func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {
 	clients, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), machine.DialAny)
 	if err != nil {
@@ -66,8 +67,10 @@ func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bo
 	}
 	defer clients.Close()
 	for _, address := range m.Addresses() {
+		handshakes := make(chan bool, 1)
+		go func() { handshakes <- clients.Handshakes(ctx, address) }()
 		_, id, err := clients.MemberListInMemory(ctx, address)
-		if id == m.ID || err != nil && client.IsAnswer(err) {
+		if handshaken := <-handshakes; id == m.ID || err != nil && (handshaken || client.IsAnswer(err)) {
 			return true, nil
 		}
 	}

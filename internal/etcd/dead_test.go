@@ -3,15 +3,18 @@ package etcd
 import (
 	"context"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -121,4 +124,41 @@ func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
 		t.Errorf("delete of a dead member beside another one: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp4 cp5")
+}
+
+// TestExpiredMemberIsNotDeletedAsDead verifies that, while another voter is down, a voter whose server certificate has
+// expired is not removed: it answers no request, and it votes.
+func TestExpiredMemberIsNotDeletedAsDead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3", "cp4")
+	f.create(specs, "cp1", "cp2", "cp3", "cp4")
+	f.calm(specs["cp1"])
+	f.kill("cp4", true)
+	f.expire("cp3")
+	f.clusters = f.coordinator()
+	s, v := specs["cp3"], f.view(specs["cp1"])
+	m, _ := v.ByName("cp3")
+	if answered, err := f.clusters.of(s).answers(f.context(), s, m); !answered || err != nil || m.Healthy {
+		t.Errorf("answered %t, %v:\n%s", answered, err, v)
+	}
+	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
+	if err == nil || !strings.Contains(err.Error(), membership.ErrUnhealthy.Error()) || !problem.Untouched(err) {
+		t.Errorf("delete of a member that votes beside a dead one: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3 cp4")
+}
+
+// expire replaces the server certificate of a member by one that has expired.
+func (f *fleet) expire(name string) {
+	f.t.Helper()
+	pair, err := f.bundle.Issue(pki.EtcdServer(name, f.address(name)), time.Now().Add(-2*time.Minute), time.Minute)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for file, content := range map[string]string{"server.crt": pair.Certificate, "server.key": pair.PrivateKey} {
+		if err := os.WriteFile(f.machine(name).at(layout.PKIDir+"/"+file), []byte(content), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 }
