@@ -105,8 +105,8 @@ func checkMachine(s Spec, f machine.Observed) error {
 				layout.ConfigDir+" away")
 	}
 	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
-		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster",
-			m.Name), problem.Nothing,
+		return refusedBy(&takenError{m.Name}, "Machine has another etcd member", s, nil,
+			fmt.Sprintf("it has the data of member %q of this cluster", m.Name), problem.Nothing,
 			"destroy that member first, or keep its name")
 	}
 	return requirePreflight(s, f)

@@ -80,6 +80,7 @@ type cluster struct {
 	lost            bool                    // see noteLost
 	unnamed         map[string]string       // see noteUnnamed
 	creates         map[string]error        // members whose Create is in progress (nil) or has failed
+	awaits          map[string]string       // see await
 	openBatch       *batch                  // nil: the next arrival opens one
 	leaving         map[string]int          // members whose Delete is in progress
 	joining         map[string]int          // peer URLs of members whose Create is in progress

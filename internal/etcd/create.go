@@ -22,17 +22,22 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	cl.creating(s.Name)
 	var status Status
 	err := checkPod(s)
-	if err == nil {
-		err = cl.takeVolume(ctx, s)
-	}
-	if err == nil {
-		err = cl.takeUp(ctx, s)
-	}
-	if err == nil {
-		status, err = cl.create(ctx, s)
+	for again := err == nil; again; {
+		status, err = cl.createNow(ctx, s)
+		again, err = cl.afterRemoval(ctx, s, err)
 	}
 	cl.created(s.Name, err)
 	return status, err
+}
+
+func (cl *cluster) createNow(ctx context.Context, s Spec) (Status, error) {
+	if err := cl.takeVolume(ctx, s); err != nil {
+		return Status{}, err
+	}
+	if err := cl.takeUp(ctx, s); err != nil {
+		return Status{}, err
+	}
+	return cl.create(ctx, s)
 }
 
 // checkPod returns an error before the first change if the manifest cannot have the image or the patch.

@@ -32,9 +32,9 @@ func (o DeleteOptions) superseded() bool { return o.Superseded != nil && o.Super
 func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	cl := c.of(s)
 	cl.countLeaving(s.Name, +1)
-	defer cl.countLeaving(s.Name, -1)
 	turn := cl.turns.Enter()
 	defer turn.Leave()
+	defer cl.countLeaving(s.Name, -1) // first: whoever has the turn next knows that Creates wait for it no longer
 	if err := turn.Wait(ctx); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w", s.Label(), err)
 	}
@@ -46,7 +46,7 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 			err = errors.Join(err, l.endOutage(ctx)) // it stays a member
 		}
 		if done && err == nil {
-			cl.created(s.Name, nil) // the cluster is no longer meant to continue with a member whose Create failed before
+			cl.forgetFailure(s.Name)
 		}
 		if done || err != nil {
 			return err
@@ -143,8 +143,9 @@ func (l *removal) input(sv observation) leaveInput {
 		Self: sv.of(l.s), Leaving: l.cl.leavingMembers(), Abandon: l.o.Abandon, Protected: l.s.Bundle.DeletionProtected(),
 	}
 	in.OnVolume = in.Self.HoldsVolume(l.s.Spec) && in.Self.Volume.Identity.Has() && !in.Self.Volume.InPlace()
-	in.Pending, in.Failed = l.cl.arrivals()
-	in.Failed = slices.DeleteFunc(in.Failed, func(name string) bool { return in.Leaving[name] })
+	creates := l.cl.arrivals()
+	in.Pending, in.Awaiting = creates.pending, creates.awaiting
+	in.Failed = slices.DeleteFunc(creates.failed, func(name string) bool { return in.Leaving[name] })
 	for _, m := range sv.sorted() {
 		if m.Address != l.s.Host.Address() {
 			in.Others = append(in.Others, m)

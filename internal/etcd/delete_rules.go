@@ -59,6 +59,7 @@ type leaveInput struct {
 	OnVolume  bool
 	Protected bool     // deletion protection: the cluster must not be destroyed
 	Pending   []string // members whose Create is in progress in this process
+	Awaiting  []string // the same, and the Create waits for a removal: it ends no wait of a Delete
 	Failed    []string // members whose Create has failed in this process
 }
 
@@ -170,6 +171,11 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 		stays.Kind, stays.Otherwise = leaveWait, leaveRefuse
 		stays.Reason = "it is the last voting member, and this run creates others: " + strings.Join(in.Pending, ", ")
 		stays.Next = "apply again when the others have joined"
+	case len(in.Awaiting) > 0:
+		stays.Kind, stays.Otherwise = leaveWait, leaveRefuse
+		stays.Reason = "it is the last voting member, and this run creates others that can only join after a removal: " +
+			strings.Join(in.Awaiting, ", ")
+		stays.Next = "first add a member of another name on another machine and apply, then replace this one"
 	case len(in.Failed) > 0:
 		stays.Reason = "it is the last voting member, and the members that were to replace it could not be created: " +
 			strings.Join(in.Failed, ", ")
@@ -192,7 +198,7 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 // data is copied between members any more and all data is archived, so alarms block no
 // removal.
 func (in leaveInput) toLeave() membership.View {
-	if in.Protected || len(in.Pending)+len(in.Failed) > 0 {
+	if in.Protected || len(in.Pending)+len(in.Awaiting)+len(in.Failed) > 0 {
 		return *in.View // the last one stays
 	}
 	for _, m := range in.View.Voters() {

@@ -208,6 +208,11 @@ func TestDecideLeave(t *testing.T) {
 			view: view("L"), want: leaveWait, otherwise: leaveRefuse, reason: "creates others: cp2",
 		},
 		{
+			name: "the last, one is created when another one has left", want: leaveWait, otherwise: leaveRefuse,
+			in:   leaveInput{Self: runs(established("cp1")), Awaiting: []string{"cp2"}, Failed: []string{"cp3"}},
+			view: view("L"), reason: "after a removal: cp2",
+		},
+		{
 			name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}},
 			view: view("L"), want: leaveRefuse, reason: "could not be created: cp2",
 		},

@@ -23,30 +23,58 @@ func (cl *cluster) created(name string, err error) {
 	}
 }
 
+// forgetFailure forgets a Create of a member that has failed: the cluster is no longer meant to continue with it.
+func (cl *cluster) forgetFailure(name string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.creates[name] != nil {
+		delete(cl.creates, name)
+	}
+}
+
+// await records that the Create of a member waits until another one is removed; "": it does not.
+func (cl *cluster) await(name, removed string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.awaits == nil {
+		cl.awaits = map[string]string{}
+	}
+	cl.awaits[name] = removed
+}
+
 // Creating returns the names of the members that this process is creating, or has failed
 // to create: the cluster is meant to continue.
 func (c *Clusters) Creating(clusterID string) []string {
-	pending, failed := c.named(clusterID).arrivals()
+	a := c.named(clusterID).arrivals()
 	var all []string
-	for _, name := range append(pending, failed...) {
+	for _, name := range slices.Concat(a.pending, a.awaiting, a.failed) {
 		all = append(all, fmt.Sprintf("etcd member %q", name))
 	}
 	return all
 }
 
-// arrivals returns the members whose Create is in progress, and those whose Create has
-// failed in this process.
-func (cl *cluster) arrivals() (pending, failed []string) {
+// arrivals are the members whose Create is in progress, or has failed in this process.
+type arrivals struct {
+	pending  []string
+	awaiting []string // their Creates wait for a Delete that is in progress
+	failed   []string
+}
+
+func (cl *cluster) arrivals() arrivals {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	var all arrivals
 	for _, name := range slices.Sorted(maps.Keys(cl.creates)) {
-		if cl.creates[name] == nil {
-			pending = append(pending, name)
-		} else {
-			failed = append(failed, name)
+		switch {
+		case cl.creates[name] != nil:
+			all.failed = append(all.failed, name)
+		case cl.leaving[cl.awaits[name]] > 0:
+			all.awaiting = append(all.awaiting, name)
+		default:
+			all.pending = append(all.pending, name)
 		}
 	}
-	return pending, failed
+	return all
 }
 
 // countJoining counts the Creates in progress, by peer URL.

@@ -40,6 +40,8 @@ type joining struct {
 	asked       bool                    // rotation is ready, and no other member has had a turn since
 }
 
+const notJoined = "etcd member not joined" // the summary of its refusals
+
 // join joins one member to the cluster. Members join one at a time.
 func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	turn := cl.turns.Enter()
@@ -58,7 +60,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	}
 	defer clients.Close()
 	j.clients = clients
-	j.rotation = rotationWait{cl: cl, s: s, turn: turn, clients: clients, summary: "etcd member not joined", joins: true}
+	j.rotation = rotationWait{cl: cl, s: s, turn: turn, clients: clients, summary: notJoined, joins: true}
 	established := j.f.Data && !j.f.Pending
 	if err := j.run(ctx); err != nil {
 		err = j.afterFailure(ctx, err)
@@ -176,7 +178,8 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 		j.me.Pending = false
 		return nil
 	}
-	return j.refuse(&v, next.Reason,
+	other, _ := v.Member(next.ID)
+	return refusedBy(&takenError{other.Name}, notJoined, j.s, &v, next.Reason, j.unchanged(),
 		cmp.Or(next.Next, "change the member's name or address, or remove the other member first"))
 }
 
@@ -232,7 +235,7 @@ func (j *joining) progressed() {
 }
 
 func (j *joining) refuse(v *membership.View, cause, next string) error {
-	return refusal("etcd member not joined", j.s, v, cause, j.unchanged(), next)
+	return refusal(notJoined, j.s, v, cause, j.unchanged(), next)
 }
 
 func (j *joining) unchanged() string {

@@ -71,7 +71,11 @@ func (t *taking) decide(ctx context.Context) (volume.Decision, error) {
 		return volume.Decision{}, notObserved("etcd member not changed", t.s, t.f.Err)
 	}
 	if r := t.f.Record; r != nil && (r.ClusterID != t.s.Bundle.ClusterID || r.Name != t.s.Name && t.f.HasMember()) {
-		return volume.Decision{}, refusal("Machine has another etcd member", t.s, nil,
+		var taken error
+		if r.ClusterID == t.s.Bundle.ClusterID {
+			taken = &takenError{r.Name}
+		}
+		return volume.Decision{}, refusedBy(taken, "Machine has another etcd member", t.s, nil,
 			fmt.Sprintf("it is the machine of member %q", r.Name), problem.Nothing, "use another machine")
 	}
 	t.others = nil
