@@ -116,7 +116,7 @@ func unsaidReason(unsaid []machine.Observed) string {
 func unsaidNext(unsaid []machine.Observed) string {
 	var addresses []string
 	for _, m := range unsaid {
-		if host.Unreachable(m.Err) {
+		if host.MayBeLost(m.Err) {
 			addresses = append(addresses, m.Address)
 		}
 	}

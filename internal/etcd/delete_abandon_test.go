@@ -175,6 +175,12 @@ func TestAbandon(t *testing.T) {
 			want:    leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",
 		},
 		{
+			name: "another one accepts the login and hangs", self: lost("cp1"),
+			others:  others(strange("cp2", fmt.Errorf("%w: %w", host.ErrUnreachable, host.ErrNoAnswer)), lost("cp3")),
+			abandon: all,
+			want:    leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",
+		},
+		{
 			name: "beside one whose host key changed", self: established("cp1"), others: others(strange("cp2", changed)),
 			abandon: all,
 			want:    leaveWait, otherwise: leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",

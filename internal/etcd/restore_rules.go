@@ -239,7 +239,7 @@ func silentNext(silent []machine.Observed) string {
 	for _, m := range silent {
 		if errors.Is(m.Err, errUnnamed) {
 			unnamed = append(unnamed, m.Address)
-		} else if host.Unreachable(m.Err) {
+		} else if host.MayBeLost(m.Err) {
 			lost = append(lost, m.Address)
 		} else if remedy := accessRemedy(m.Err); !slices.Contains(next, remedy) {
 			next = append(next, remedy)

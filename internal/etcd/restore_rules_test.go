@@ -325,10 +325,11 @@ func TestRestoreWithRefusedLogin(t *testing.T) {
 		strings.Contains(d.Next, "abandon") {
 		t.Errorf("decided %s, next step: %s", d.Case, d.Next)
 	}
-	in.Machines = append(in.Machines, away("cp3", gone), away("cp4", fmt.Errorf("login: %w", host.ErrAuth)))
+	in.Machines = append(in.Machines, away("cp3", gone), away("cp4", fmt.Errorf("login: %w", host.ErrAuth)),
+		away("cp5", fmt.Errorf("sudo: %w: %w", host.ErrUnreachable, host.ErrNoAnswer)))
 	d = decideRestore(in)
 	for _, want := range []string{
-		"pin it on the provider", "check ssh on the provider", host.AbandonRemedy(blank("cp3").Address),
+		"pin it on the provider", "check ssh on the provider", host.AbandonRemedy(blank("cp3").Address), host.HangRemedy,
 	} {
 		if strings.Count(d.Next, want) != 1 {
 			t.Errorf("the next step lacks %q: %s", want, d.Next)

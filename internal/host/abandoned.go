@@ -21,8 +21,11 @@ func AbandonedAt(addresses ...string) Abandoned {
 // Covers reports whether a machine that failed with err may be abandoned: the user listed it,
 // and it cannot be reached. A machine that answers is not lost, even if its host key is not
 // trusted or it refuses the login. Nor is one that accepts connections and hangs, or whose settings are not known yet.
-func (a Abandoned) Covers(address string, err error) bool {
-	return a[address] && Unreachable(err) && !errors.Is(err, ErrPending) && !errors.Is(err, ErrNoAnswer)
+func (a Abandoned) Covers(address string, err error) bool { return a[address] && MayBeLost(err) }
+
+// MayBeLost reports whether a machine that failed with err may be abandoned, if the user lists it: see Covers.
+func MayBeLost(err error) bool {
+	return Unreachable(err) && !errors.Is(err, ErrPending) && !errors.Is(err, ErrNoAnswer)
 }
 
 // Unreachable reports whether err means that none of its machines could be reached. It is false

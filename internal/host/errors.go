@@ -11,8 +11,9 @@ var (
 	// connection). It does not tell what is on the machine.
 	ErrUnreachable = errors.New("unreachable over SSH")
 	// ErrNoAnswer means that a machine has not answered an observation in time, and that nothing says that it cannot be
-	// reached: it may accept connections and hang. It is not ErrUnreachable, because such a machine is never lost, and may
-	// serve. See Unanswered.
+	// reached: it may accept connections and hang. By itself it is not ErrUnreachable, because such a machine is never
+	// lost, and may serve. An error that is both means that there is no session, and that the machine has accepted a
+	// connection. See Unanswered and MayBeLost.
 	ErrNoAnswer = errors.New("no answer in time")
 	// ErrPending means that the machine's settings are not known yet (see Override). It is also
 	// ErrUnreachable.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,7 +25,7 @@ type Pool struct {
 // machine holds the connection to one machine.
 type machine struct {
 	address string
-	dial    func(context.Context) (*connection, error)
+	dial    func(context.Context, *dialing) (*connection, error)
 	install chan struct{} // held by the Install in progress: one at a time per machine
 
 	mu         sync.Mutex
@@ -43,9 +44,10 @@ type unansweredDial struct {
 
 // dialing is one dial that any number of callers wait for.
 type dialing struct {
-	done chan struct{}
-	conn *connection
-	err  error
+	loggedIn atomic.Bool // the machine has accepted the login: it answers, and may hang
+	done     chan struct{}
+	conn     *connection
+	err      error
 }
 
 var errPoolClosed = fmt.Errorf("%w: the connection pool is closed", ErrUnreachable)
@@ -95,7 +97,9 @@ func (p *Pool) machine(address string) (*machine, error) {
 	m, ok := p.machines[address]
 	if !ok {
 		m = &machine{address: address, install: make(chan struct{}, 1)}
-		m.dial = func(ctx context.Context) (*connection, error) { return p.dialMachine(ctx, address) }
+		m.dial = func(ctx context.Context, attempt *dialing) (*connection, error) {
+			return p.dialMachine(ctx, address, attempt)
+		}
 		p.machines[address] = m
 	}
 	return m, nil
@@ -134,6 +138,9 @@ func (p *Pool) connect(ctx context.Context, m *machine) (*connection, error) {
 	case <-attempt.done:
 		return attempt.conn, attempt.err
 	case <-ctx.Done():
+		if attempt.loggedIn.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
+		}
 		return nil, fmt.Errorf("%w: %w", errNotConnected, ctx.Err())
 	}
 }
@@ -141,7 +148,7 @@ func (p *Pool) connect(ctx context.Context, m *machine) (*connection, error) {
 func (p *Pool) runDial(m *machine, attempt *dialing) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.settings.connectTimeout)
 	defer cancel()
-	conn, err := m.dial(ctx)
+	conn, err := m.dial(ctx, attempt)
 
 	m.mu.Lock()
 	switch {

@@ -192,7 +192,8 @@ func (c *connection) lossError() error {
 	return fmt.Errorf("%w: the connection to %s was lost", ErrUnreachable, c.endpoint.name)
 }
 
-// checkSudo checks, once per connection, whether sudo lets the user run commands as root.
+// checkSudo checks, once per connection, whether sudo lets the user run commands as root. If sudo does not end in time,
+// the machine has accepted the login and hangs. It is then never lost, so the error is ErrNoAnswer too.
 func (c *connection) checkSudo(ctx context.Context) error {
 	var stderr tail
 	err := c.run(ctx, invocation{line: "exec sudo -n true", stderr: &stderr})
@@ -202,7 +203,8 @@ func (c *connection) checkSudo(ctx context.Context) error {
 			strings.TrimSpace(stderr.String()))
 	}
 	if err != nil && ctx.Err() != nil {
-		return dialError(ctx, c.endpoint, err)
+		return fmt.Errorf("connect to %s as %s: %w: the login was accepted, and sudo gave %w", c.endpoint.name,
+			c.endpoint.user, ErrUnreachable, ErrNoAnswer)
 	}
 	return err
 }

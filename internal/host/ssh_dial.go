@@ -12,7 +12,7 @@ import (
 
 // dialMachine connects to the machine with this cluster address, through the bastion if there
 // is one, and ensures that its commands run as root.
-func (p *Pool) dialMachine(ctx context.Context, address string) (*connection, error) {
+func (p *Pool) dialMachine(ctx context.Context, address string, attempt *dialing) (*connection, error) {
 	if p.settings.pending {
 		return nil, fmt.Errorf("connect to %s: %w", address, ErrHostsPending)
 	}
@@ -31,6 +31,7 @@ func (p *Pool) dialMachine(ctx context.Context, address string) (*connection, er
 	if !conn.sudo {
 		return conn, nil
 	}
+	attempt.loggedIn.Store(true)
 	if err := conn.checkSudo(ctx); err != nil {
 		_ = conn.drop()
 		return nil, err
@@ -38,7 +39,7 @@ func (p *Pool) dialMachine(ctx context.Context, address string) (*connection, er
 	return conn, nil
 }
 
-func (p *Pool) dialBastion(ctx context.Context) (*connection, error) {
+func (p *Pool) dialBastion(ctx context.Context, _ *dialing) (*connection, error) {
 	e := *p.settings.bastion
 	raw, err := p.dialDirect(ctx, e)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestNamed: a replica that has left the endpoint for another one is still the target of its name, so that what it has
@@ -219,5 +220,19 @@ func TestHungTarget(t *testing.T) {
 	}
 	if err := s.checkIssuer(ctx, nil); ctx.Err() != nil || err != nil {
 		t.Errorf("an endpoint that answers is refused, or waits for the machine: %v", err)
+	}
+}
+
+// TestUnobservedNext: the next step names the machines that the user may give up, and not one that hangs.
+func TestUnobservedNext(t *testing.T) {
+	lost := fmt.Errorf("dial: %w", host.ErrUnreachable)
+	s := NewObserver(nil, nil).For(endpoint.Registration{Kind: endpoint.DNS, Address: "api.example.com"})
+	err := s.unobserved(Observed{
+		"cp1": {Address: "10.0.0.11", Unreachable: lost},
+		"cp2": {Address: "10.0.0.12", Unreachable: fmt.Errorf("%w: %w", host.ErrUnreachable, host.ErrNoAnswer)},
+	})
+	var p *problem.Problem
+	if !errors.As(err, &p) || !strings.HasSuffix(p.Next, host.AbandonRemedy("10.0.0.11")) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -165,7 +165,7 @@ func (s *Set) unobserved(seen Observed) error {
 		if t.Abandoned {
 			abandoned++
 		}
-		if host.Unreachable(t.Unreachable) {
+		if host.MayBeLost(t.Unreachable) {
 			unanswered = append(unanswered, t.Address)
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", name, t.Unreachable))
