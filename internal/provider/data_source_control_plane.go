@@ -63,13 +63,14 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, queryTime(timeout)) // also of looking for certificates on the machines
+	defer cancel()
 	at := d.session.queryTarget(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	failOn := stringsOf(ctx, model.FailOn, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, queryTime(timeout), "kube_control_plane", at.registration.Address)
-	defer cancel()
+	ctx = reported(ctx, "kube_control_plane", at.registration.Address)
 	seen := health.ControlPlane{
 		Endpoint:   health.Endpoint{Health: haproxy.Health{Address: at.registration.Address}},
 		NotQueried: at.unavailable,

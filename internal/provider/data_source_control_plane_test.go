@@ -224,12 +224,20 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 	took time.Duration,
 ) {
 	t.Helper()
+	return readQuery(t, newPlanner(t), name, set)
+}
+
+// readQuery is readNowhere with a provider that may reach the machines of other arguments.
+func readQuery(t *testing.T, p planner, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value,
+	output string,
+	took time.Duration,
+) {
+	t.Helper()
 	here, _ := bundles(t)
 	encoded, err := here.Encode(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlanner(t)
 	schema := p.schemas.DataSourceSchemas[name]
 	hosts := map[string]tftypes.Value{"cp1": textValue("192.0.2.11"), "cp2": textValue("192.0.2.12")}
 	config := map[string]tftypes.Value{

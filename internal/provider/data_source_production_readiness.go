@@ -122,13 +122,14 @@ func (d *productionReadinessDataSource) Read(
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, queryTime(timeout)) // also of looking for certificates on the machines
+	defer cancel()
 	at := d.session.queryTarget(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	accepted := stringsOf(ctx, model.Accepted, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, queryTime(timeout), "kube_production_readiness", at.registration.Address)
-	defer cancel()
+	ctx = reported(ctx, "kube_production_readiness", at.registration.Address)
 	evidence := unreadEvidence(at.unavailable, d.now())
 	if at.unavailable == "" {
 		evidence = d.session.reviewControlPlane(ctx, at).evidence(d.now())

@@ -80,12 +80,13 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, queryTime(timeout)) // also of looking for certificates on the machines
+	defer cancel()
 	at := d.session.queryTarget(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, timeout, "kube_version_skew", at.registration.Address)
-	defer cancel()
+	ctx = reported(ctx, "kube_version_skew", at.registration.Address)
 	seen := observedVersions{issues: []string{at.unavailable}}
 	if at.unavailable == "" {
 		seen = d.observe(ctx, at.bundle, at.urls, at.registration, model.KubernetesTarget.ValueString())
@@ -158,8 +159,8 @@ func (d *versionSkewDataSource) replicas(
 	})
 }
 
-// clientLeaves returns the client certificates that the data source authenticates with. They
-// are needed if the key of an authority is external.
+// clientLeaves returns the client certificates that data sources and actions authenticate with.
+// They are needed if the key of an authority is external.
 func clientLeaves() []pki.Leaf {
 	return append(machine.Leaves("", ""), component.Leaves(pki.APIServerNames{})...)
 }

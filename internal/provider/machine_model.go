@@ -22,6 +22,7 @@ type machineModel struct {
 	Timeouts     timeouts.Value `tfsdk:"timeouts"`
 
 	bundle *pki.Bundle // nil until it is opened, and while pki or the provider's seal is unknown
+	unread error       // why the machine was not asked for the certificates that the bundle cannot issue
 	remedy string      // next step for drift that no update can repair
 	newID  bool        // the next update changes the ID
 
@@ -75,7 +76,7 @@ type bundleModel interface {
 // stays nil.
 func (s *session) open(ctx context.Context, m bundleModel, diags *diag.Diagnostics) {
 	shared, signed := m.shared(), m.signature(ctx)
-	shared.bundle = s.bundleWith(ctx, shared.PKI, signed.value, signed.leaves, signed.at, diags)
+	shared.bundle, shared.unread = s.bundleWith(ctx, shared.PKI, signed.value, signed.leaves, signed.at, diags)
 }
 
 // openChecked is open for a spec that is about to be applied. It rejects a bundle if one of the

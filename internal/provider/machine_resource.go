@@ -96,8 +96,11 @@ func (r *machineResource[M, P, S, T]) describe(
 	return r.domain.spec(ctx, *m, diags)
 }
 
+// readTimeout is the default timeout of a Read.
+const readTimeout = time.Minute
+
 // decodePlan reads the models of a plan and opens their bundles. plan is nil if the resource is
-// destroyed, state if it is new.
+// destroyed, state if it is new. A plan may wait for the machine as long as a Read.
 func (r *machineResource[M, P, S, T]) decodePlan(
 	ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics,
 ) (plan, state P) {
@@ -111,7 +114,11 @@ func (r *machineResource[M, P, S, T]) decodePlan(
 	if !req.Plan.Raw.IsNull() {
 		plan = new(M)
 		diags.Append(req.Plan.Get(ctx, plan)...)
-		r.session.openChecked(ctx, plan, diags)
+		timeout, more := plan.shared().Timeouts.Read(ctx, readTimeout)
+		diags.Append(more...)
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		r.session.openChecked(limited, plan, diags)
 	}
 	return plan, state
 }
@@ -160,12 +167,12 @@ func (r *machineResource[M, P, S, T]) Create(
 	takeWriteOnly(ctx, m, req.Config, &resp.Diagnostics)
 	timeout, diags := m.shared().Timeouts.Create(ctx, r.create)
 	resp.Diagnostics.Append(diags...)
+	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+	defer cancel()
 	spec := r.describe(ctx, m, r.session.openChecked, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
-	defer cancel()
 	r.session.begin()
 	r.session.adoptions.record(r.domain.identities(spec)...)
 	status, err := r.domain.createOn(ctx, spec)
@@ -187,18 +194,22 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 	var model M
 	m := P(&model)
 	resp.Diagnostics.Append(req.State.Get(ctx, m)...)
-	timeout, diags := m.shared().Timeouts.Read(ctx, time.Minute)
+	timeout, diags := m.shared().Timeouts.Read(ctx, readTimeout)
 	resp.Diagnostics.Append(diags...)
 	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
 	if !r.session.restoreBundle(ctx, &m.shared().PKI, req.Private, m.label(), &resp.Diagnostics) {
 		return
 	}
+	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+	defer cancel()
 	spec := r.describe(ctx, m, r.session.open, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
-	defer cancel()
+	if err := m.shared().unread; err != nil { // without its certificates, nobody else can be asked either
+		reportUnread(&resp.Diagnostics, m.at(), m.label(), err)
+		return
+	}
 	status, err := r.domain.readFrom(ctx, spec, &resp.Diagnostics)
 	if errors.Is(err, r.gone) {
 		warnGone(&resp.Diagnostics, err)
@@ -227,16 +238,16 @@ func (r *machineResource[M, P, S, T]) Update(
 	takeWriteOnly(ctx, m, req.Config, &resp.Diagnostics)
 	timeout, diags := m.shared().Timeouts.Update(ctx, r.update)
 	resp.Diagnostics.Append(diags...)
-	spec := r.describe(ctx, m, r.session.openChecked, &resp.Diagnostics)
+	limited, cancel := operation(ctx, timeout, r.kind, m.name()) // not of the maintenance
+	defer cancel()
+	spec := r.describe(limited, m, r.session.openChecked, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	P(&prior).shared().bundle = r.session.prior(P(&prior).shared().PKI)
 	if m.affectsMachine(ctx, prior, r.session) {
-		ctx, cancel := operation(ctx, timeout, r.kind, m.name())
-		defer cancel()
 		r.session.begin()
-		status, err := r.domain.updateOn(ctx, prior, model, spec, &resp.Diagnostics)
+		status, err := r.domain.updateOn(limited, prior, model, spec, &resp.Diagnostics)
 		if err != nil {
 			addError(&resp.Diagnostics, m.at(), r.noun+" not changed", err)
 		}
@@ -267,12 +278,12 @@ func (r *machineResource[M, P, S, T]) Delete(
 	if m.shared().PKI.IsNull() {
 		refuseWithoutBundle(r.noun, &resp.Diagnostics)
 	}
+	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+	defer cancel()
 	spec := r.describe(ctx, m, r.session.open, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
-	defer cancel()
 	r.session.begin()
 	superseded := r.session.adoptions.superseded(r.domain.identities(spec)...)
 	if err := r.domain.deleteFrom(ctx, spec, superseded, &resp.Diagnostics); err != nil {

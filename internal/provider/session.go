@@ -155,12 +155,16 @@ func (s *session) machinesAt(addresses []string) map[string]*host.Host {
 
 // operation limits ctx by the resource's timeout and writes progress to the log.
 func operation(ctx context.Context, timeout time.Duration, kind, name string) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(reported(ctx, kind, name), timeout)
+}
+
+// reported writes progress to the log.
+func reported(ctx context.Context, kind, name string) context.Context {
 	ctx = tflog.SetField(ctx, "resource", kind)
 	ctx = tflog.SetField(ctx, "name", name)
 	logged := ctx
-	ctx = problem.WithReport(ctx, problem.Report{
+	return problem.WithReport(ctx, problem.Report{
 		Progress: func(line string) { tflog.Info(logged, line) },
 		Detail:   func(line string) { tflog.Debug(logged, line) },
 	})
-	return context.WithTimeout(ctx, timeout)
 }

@@ -119,7 +119,7 @@ func (s *session) installedOnAny(
 	if s == nil || s.pool == nil || !slices.ContainsFunc(leaves, external) {
 		return signed{known: true}
 	}
-	ctx, cancel := context.WithTimeout(ctx, installedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, host.AnswerLimit(ctx, installedTimeout))
 	defer cancel()
 	observed := make([]signed, len(addresses))
 	var asking sync.WaitGroup
@@ -136,7 +136,7 @@ func (s *session) installedOnAny(
 	return best
 }
 
-// installedTimeout limits how long a data source looks for certificates on the machines.
+// installedTimeout limits how long a data source or an action looks for certificates on the machines.
 const installedTimeout = 10 * time.Second
 
 // missing returns the leaves that need a signed certificate and have none.
@@ -149,28 +149,33 @@ func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
 
 // bundleWith returns the bundle of a pki attribute with the certificates signed for leaves.
 // Each resource has a bundle of its own, so the pairs do not reach other resources. at is the
-// resource's machine, if it has one.
+// resource's machine, if it has one. unread is why that was not asked for what is installed there.
 func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf,
 	at types.String, diags *diag.Diagnostics,
-) *pki.Bundle {
-	bundle := s.bundle(value, diags)
-	if bundle != nil {
-		// checkSigned reports the errors
-		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves, time.Now())
+) (bundle *pki.Bundle, unread error) {
+	if bundle = s.bundle(value, diags); bundle == nil {
+		return nil, nil
 	}
-	return bundle
+	texts := s.signedFor(ctx, bundle, signed, leaves, at, diags)
+	texts.into(bundle, leaves, time.Now()) // checkSigned reports the errors
+	return bundle, texts.err
 }
 
 // signedFor returns what was signed for leaves: the supplied pairs, or else those on the
 // machine. A bundle that was imported from a machine does not have the keys of all authorities.
-// Their existing certificates stay in use until a rotation.
+// Their existing certificates stay in use until a rotation. A machine that hangs has an error in time.
 func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf,
 	at types.String, diags *diag.Diagnostics,
 ) signed {
-	if value.IsNull() {
-		return s.installed(ctx, bundle, leaves, at, time.Now())
+	if !value.IsNull() {
+		return s.readSigned(ctx, value, diags)
 	}
-	return s.readSigned(ctx, value, diags)
+	var out signed
+	out.err = host.InTime(ctx, at.ValueString(), func(ctx context.Context) error {
+		out = s.installed(ctx, bundle, leaves, at, time.Now())
+		return out.err
+	})
+	return out
 }
 
 // installed returns the pairs on a machine that match leaves and that the bundle cannot issue
@@ -199,7 +204,7 @@ func (s *session) installed(
 
 // checkSigned rejects a bundle if a leaf cannot be obtained. Values that are not known yet (no
 // bundle, no leaves, an unknown certificate, what is installed on a machine that cannot be
-// reached) are skipped.
+// reached or hangs) are skipped.
 func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf,
 	at types.String, now time.Time, diags *diag.Diagnostics,
 ) {
@@ -207,7 +212,7 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 		return
 	}
 	texts := s.signedFor(ctx, bundle, value, leaves, at, diags)
-	if texts.err != nil && !host.Unreachable(texts.err) { // of an unreachable machine, Read warns
+	if texts.err != nil && !host.Unanswered(texts.err) { // of a machine that does not answer, Read warns
 		addError(diags, attributePath("signed"), "Installed certificates not read", texts.err)
 	}
 	if texts.keys != nil {

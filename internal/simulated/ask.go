@@ -12,6 +12,8 @@ func (m *machine) ask(script string) (string, error) {
 		return m.balancer(script), nil
 	case strings.Contains(script, eachName):
 		return m.replica(script), nil
+	case strings.HasPrefix(script, eachFile):
+		return m.printed(script), nil
 	case strings.Contains(script, "\nmember_report "), // no machine has static pods
 		strings.Contains(script, "\nreplica_report "),
 		strings.Contains(script, "kubelet_config="),              // nor a kubelet
@@ -71,6 +73,17 @@ func (m *machine) replica(script string) string {
 	for _, name := range loop(script, eachName) {
 		if u := m.units[name+".service"]; u != nil && u.active {
 			fmt.Fprintf(&out, "=== %s\n%s\n", name, m.command(name+".service").Program)
+		}
+	}
+	return out.String()
+}
+
+// printed answers the script of controlplane/machine.PrintFiles.
+func (m *machine) printed(script string) string {
+	var out strings.Builder
+	for _, p := range loop(script, eachFile) {
+		if f, there := m.files[p]; there {
+			out.WriteString("=== " + p + "\n" + f.content + "\n")
 		}
 	}
 	return out.String()

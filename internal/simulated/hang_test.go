@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -18,13 +15,7 @@ import (
 // hang makes a machine accept connections and commands that never end, until the test does.
 func hang(t *testing.T, m *machine) {
 	t.Helper()
-	ended := make(chan struct{})
-	t.Cleanup(func() { close(ended) })
-	f := front(func(string, ssh.Channel, func(io.Reader, io.Writer) error) error {
-		<-ended
-		return errors.New("it hung")
-	})
-	m.front.Store(&f)
+	t.Cleanup(m.fleet.Hang(m.address))
 }
 
 // inTime calls a read that has to end before its time has.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -80,6 +81,17 @@ func (m *machine) run(line string, channel ssh.Channel) error {
 // front intercepts the commands of a machine. It answers each, with or without the machine's
 // own answer. Tests use it to observe a machine, or to forge its answers.
 type front func(line string, channel ssh.Channel, honest func(stdin io.Reader, stdout io.Writer) error) error
+
+// Hang makes a machine accept connections and commands that never end, until end is called.
+func (f *Fleet) Hang(address string) (end func()) {
+	ended := make(chan struct{})
+	hung := front(func(string, ssh.Channel, func(io.Reader, io.Writer) error) error {
+		<-ended
+		return errors.New("it hung")
+	})
+	f.machines[address].front.Store(&hung)
+	return sync.OnceFunc(func() { close(ended) })
+}
 
 // tunnel passes a TCP connection inside SSH to the server at its end.
 func (m *machine) tunnel(conn *ssh.ServerConn, opened ssh.NewChannel) {
