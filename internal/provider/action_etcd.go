@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
@@ -32,7 +33,8 @@ type etcdActionModel struct {
 	Peers types.Map    `tfsdk:"peers"`
 }
 
-// specs returns the members as far as maintenance needs them, by name.
+// specs returns the members as far as maintenance needs them, by name. If the key of the etcd CA is held elsewhere, the
+// client certificate is the one that a machine has: an action has no argument for another one.
 func (m etcdActionModel) specs(ctx context.Context, s *session, diags *diag.Diagnostics) map[string]etcd.Spec {
 	bundle := s.mustBundle(m.PKI, diags)
 	peers := stringMapOf(ctx, m.Peers, diags)
@@ -42,12 +44,16 @@ func (m etcdActionModel) specs(ctx context.Context, s *session, diags *diag.Diag
 	if len(peers) == 0 {
 		refuseAction(diags, "peers", "there are no peers")
 	}
-	specs := map[string]etcd.Spec{}
 	for name, address := range peers {
 		if err := machine.ValidatePeers(name, address, peers); err != nil {
 			refuseAction(diags, "peers", err.Error())
 			return nil
 		}
+	}
+	leaves := clientLeaves()
+	s.installedOnAny(ctx, bundle, leaves, slices.Sorted(maps.Values(peers))).into(bundle, leaves, time.Now())
+	specs := map[string]etcd.Spec{}
+	for name, address := range peers {
 		specs[name] = s.memberSpec(name, address, bundle, peers)
 	}
 	return specs
