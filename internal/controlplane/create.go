@@ -32,7 +32,7 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 	status, adopted, err := r.create(held.Context(ctx), s)
 	if err == nil {
 		status, err = r.followKubelet(held.Context(ctx), s, status)
-		err = withReplica(err)
+		err = notFollowed(s, err, adopted)
 	}
 	if err != nil && adopted {
 		err = &adoption{err}
@@ -139,17 +139,34 @@ func notRegistered(s Spec, err error) error {
 	if err == nil {
 		return nil
 	}
+	p, err := asTainted(s, "Control-plane replica not registered", err)
+	p.Unchanged = "the replica, which runs and is in the state. Terraform marks it as tainted: the next apply replaces it."
+	return err
+}
+
+// notFollowed returns the failure of the step with which the kubelet follows a replica that is created, and serves. As
+// in notRegistered, Terraform marks it as tainted, unless it was adopted. What the step has left unchanged stays in the
+// error. nil stays nil.
+func notFollowed(s Spec, err error, adopted bool) error {
+	if err = withReplica(err); err == nil || adopted {
+		return err
+	}
+	p, err := asTainted(s, "Kubelet does not follow its control-plane replica", err)
+	p.Unchanged = strings.TrimSpace(p.Unchanged + " Terraform marks the replica as tainted: the next apply replaces it.")
+	return err
+}
+
+// asTainted returns the failure of a Create that leaves a replica as a problem that says how to keep it.
+func asTainted(s Spec, summary string, err error) (*problem.Problem, error) {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
 		p = &problem.Problem{
-			Summary: "Control-plane replica not registered", Host: s.Machine(), Cause: err.Error(), Err: err,
-			Next: "fix the cause, then apply again",
+			Summary: summary, Host: s.Machine(), Cause: err.Error(), Err: err, Next: "fix the cause, then apply again",
 		}
 		err = p
 	}
-	p.Unchanged = "the replica, which runs and is in the state. Terraform marks it as tainted: the next apply replaces it."
 	p.Next = strings.TrimPrefix(strings.TrimSuffix(p.Next, ".")+"; "+problem.Untaint, "; ")
-	return err
+	return p, err
 }
 
 // checkBarriers returns an error if clients would not reach the API server on its machine, or agents
