@@ -58,8 +58,18 @@ func programDrift(s Spec, f machine.Observed) []string {
 	return problems
 }
 
-// checkKubelet returns an error before the first change if the kubelet could not follow.
+// checkKubelet returns an error before the first change if the kubelet could not follow. One that fails since a change
+// was cut off is judged once a start of the components has taken that back: see changeProgram.
 func checkKubelet(s Spec, f machine.Observed) error {
+	active := kubelet.Read(f.Facts.Output).Active
+	if changeCutOff(f.Facts) && (active == "activating" || active == "failed") {
+		return nil
+	}
+	return checkProgram(s, f)
+}
+
+// checkProgram returns an error if the kubelet needs another program and cannot be given one.
+func checkProgram(s Spec, f machine.Observed) error {
 	if f.NodeMissing || len(programDrift(s, f)) == 0 { // one that is installed is of the version
 		return nil
 	}
@@ -176,7 +186,7 @@ func changeCredentials(ctx context.Context, s Spec, c *kubelet.Credentials) erro
 
 // changeProgram gives the kubelet the program of the wanted version.
 func (r *Replicas) changeProgram(ctx context.Context, s Spec, f machine.Observed) error {
-	if err := checkKubelet(s, f); err != nil {
+	if err := checkProgram(s, f); err != nil {
 		return err
 	}
 	if err := installKubelet(ctx, s); err != nil {

@@ -53,6 +53,36 @@ func TestCheckKubelet(t *testing.T) {
 	}
 }
 
+// TestCheckKubeletAfterAChangeThatWasCutOff: a kubelet that fails since then does not stop the change whose start of
+// the components restores it. It gets no other program before it runs.
+func TestCheckKubeletAfterAChangeThatWasCutOff(t *testing.T) {
+	s := testSpec(t)
+	s.ManageKubelet = true
+	kept := map[string]host.FileState{kubelet.Former: {}}
+	for name, c := range map[string]struct {
+		active  string
+		files   map[string]host.FileState
+		refused bool
+	}{
+		"it has failed":           {"failed", kept, false},
+		"systemd starts it again": {"activating", kept, false},
+		"it was stopped by hand":  {"inactive", kept, true},
+		"it runs":                 {"active", kept, false},
+		"no change was cut off":   {"activating", nil, true},
+	} {
+		report := kubeletReport("/usr/bin/kubelet", s.Version, "https://"+s.Address+":6443")
+		f := machine.Observed{Facts: host.Facts{
+			Files: c.files, Output: strings.Replace(report, "\tactive\tactive", "\tactive\t"+c.active, 1),
+		}}
+		if err := checkKubelet(s, f); (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := checkProgram(s, f); (err != nil) != (c.active != "active") {
+			t.Errorf("%s, before another program: %v", name, err)
+		}
+	}
+}
+
 // kubeletReport is what a machine says of its kubelet.
 func kubeletReport(program, version, server string) string {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }

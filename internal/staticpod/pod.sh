@@ -313,8 +313,8 @@ pod_import() {
   rm -f -- "$2" "$2.sha256"
 }
 
-# pod_kubelet: prints how the kubelet runs, once in a shell: its state, the directory of manifests if a flag sets it,
-# and the files of its configuration.
+# pod_kubelet: prints how the kubelet runs, once in a shell: its state, whether pod_kubelet_recover has something to
+# take back, the directory of manifests if a flag sets it, and the files of its configuration.
 pod_kubelet() {
   [ -z "${pod_told:-}" ] || return 0
   pod_told=yes pod_pid=0 pod_state=''
@@ -327,6 +327,7 @@ pod_kubelet() {
 $(systemctl show --property=ActiveState --property=MainPID kubelet.service 2>/dev/null)
 POD_STATE
   printf 'pod\tkubelet\t%s\n' "$pod_state"
+  [ ! -e "$pod_former" ] || printf 'pod\tformer\tkept\n'
   [ "${pod_pid:-0}" -gt 0 ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
   pod_flag='' pod_config='' pod_dir=''
   while IFS= read -r pod_word; do

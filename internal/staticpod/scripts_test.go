@@ -324,6 +324,10 @@ func TestKubeletBack(t *testing.T) {
 		} else {
 			write(t, program, "new")
 		}
+		report, err := shell(t, dir, []string{"systemctl"}, Report("etcd", ""))
+		if s := Read(report, "etcd"); err != nil || s.Former != (c.former != "none") || s.Kubelet != c.active {
+			t.Errorf("%s: %v: %s is read as %+v", name, err, report, s)
+		}
 		if out, err := shell(t, dir, []string{"ctr", "systemctl", "ss"}, "pod_place etcd $STATE/etcd.yaml\n"); err != nil {
 			t.Fatalf("%s: %v: %s", name, err, out)
 		}

@@ -21,6 +21,7 @@ type State struct {
 	Runtime    string // the tool of the container runtime: crictl, ctr, or "" if there is none
 	Answers    bool   // the container runtime does
 	Kubelet    string // the state of kubelet.service: active, inactive, failed, …
+	Former     bool   // a change of the kubelet was cut off: if it fails since, a start of the pod takes that back
 	Manifests  string // the kubelet's directory of manifests; "" if it has none
 	HasImage   bool   // the machine has the image that was asked for
 	Containers []Container
@@ -72,6 +73,8 @@ func (s *State) read(key string, values []string, name string) {
 		if stateForm.MatchString(values[0]) {
 			s.Kubelet = values[0]
 		}
+	case "former":
+		s.Former = values[0] == "kept"
 	case "manifests":
 		s.setManifests(decode(values[0]))
 	case "config":
@@ -176,8 +179,10 @@ func (s State) Problems() []string {
 		problems = append(problems, "the container runtime does not answer "+s.Runtime+": start it, for example "+
 			"systemctl enable --now containerd")
 	}
-	switch {
-	case s.Kubelet == "activating" || s.Kubelet == "failed":
+	switch fails := s.Kubelet == "activating" || s.Kubelet == "failed"; {
+	case fails && s.Former:
+		// pod_kubelet_recover restores the former kubelet
+	case fails:
 		problems = append(problems, "kubelet.service is "+s.Kubelet+": its log (journalctl -u kubelet) says why it does "+
 			"not stay up")
 	case s.Kubelet != "active":

@@ -13,7 +13,7 @@ func encoded(text string) string { return base64.StdEncoding.EncodeToString([]by
 func TestRead(t *testing.T) {
 	id := strings.Repeat("0f", 32)
 	output := "other\tline\n" +
-		"pod\truntime\tctr\npod\tkubelet\tactive\npod\tanswers\tetcd\npod\timage\tx\n" +
+		"pod\truntime\tctr\npod\tkubelet\tactive\npod\tformer\tkept\npod\tanswers\tetcd\npod\timage\tx\n" +
 		"pod\tconfig\t" + encoded("kind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests/\n") + "\n" +
 		"pod\tcontainer\tetcd\t" + id + "\tRUNNING\t42\t" + encoded(digest+":"+Self+"\n") + "\n" +
 		"pod\tcontainer\tetcd\t" + id + "\tCONTAINER_EXITED\t0\t\n" +
@@ -23,7 +23,8 @@ func TestRead(t *testing.T) {
 		"pod\tduplicate\tetcd\t/etc/passwd\n" +
 		"pod\tlog\tetcd\t0\npod\tlog\tetcd\t3\npod\tlog\tetcd\tx\npod\t\n"
 	want := State{
-		Reported: true, Runtime: "ctr", Answers: true, Kubelet: "active", Manifests: Directory, HasImage: true,
+		Reported: true, Runtime: "ctr", Answers: true, Kubelet: "active", Former: true, Manifests: Directory,
+		HasImage:   true,
 		Containers: []Container{{ID: id, Running: true, PID: 42, Note: map[string]string{Self: digest}}, {ID: id}},
 		Duplicates: []string{Directory + "/etcd.yaml.bak"}, Restarts: 3,
 	}
@@ -68,6 +69,11 @@ func TestProblems(t *testing.T) {
 		{func(s *State) { *s = State{} }, []string{"neither crictl nor ctr", "kubelet.service is missing"}},
 		{func(s *State) { s.Answers = false }, []string{"does not answer ctr"}},
 		{func(s *State) { s.Kubelet = "failed" }, []string{"kubelet.service is failed"}},
+		{func(s *State) { s.Kubelet = "activating" }, []string{"kubelet.service is activating"}},
+		{func(s *State) { s.Kubelet, s.Former = "failed", true }, nil},
+		{func(s *State) { s.Kubelet, s.Former, s.Manifests = "activating", true, "" }, nil},
+		{func(s *State) { s.Kubelet, s.Former = "inactive", true }, []string{"kubelet.service is inactive"}},
+		{func(s *State) { s.Manifests, s.Former = "", true }, []string{"directory of manifests is not set"}},
 		{func(s *State) { s.Manifests = "" }, []string{"directory of manifests is not set"}},
 		{func(s *State) { s.Manifests = "/etc/kubelet.d" }, []string{"is /etc/kubelet.d, and not " + Directory}},
 	} {
