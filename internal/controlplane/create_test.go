@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -21,6 +22,23 @@ func TestPreflightAcceptsAnInterruptedCreate(t *testing.T) {
 	if err := machine.Preflight(other.Replica, converged(t, s)); !strings.Contains(cptest.Text(err),
 		`holds replica "cp1" of this cluster`) {
 		t.Errorf("another replica on the same machine: %v", err)
+	}
+}
+
+// TestCreateGivenUpAfterTheKubelet: images that are missing after a kubelet was installed leave a state, so that a
+// destroy removes that again.
+func TestCreateGivenUpAfterTheKubelet(t *testing.T) {
+	s := unreachable(t)
+	s.Runtime = component.StaticPod
+	for _, missing := range []bool{false, true} {
+		err := withNode(provideImages(t.Context(), s), machine.Observed{NodeMissing: missing})
+		if text := cptest.Text(err); err == nil || problem.Untouched(err) == missing ||
+			strings.Contains(text, "containerd and the kubelet are installed") != missing {
+			t.Errorf("the kubelet was missing: %t: %s", missing, text)
+		}
+	}
+	if err := withNode(nil, machine.Observed{NodeMissing: true}); err != nil {
+		t.Error(err)
 	}
 }
 

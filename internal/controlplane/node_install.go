@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
@@ -22,6 +23,16 @@ func installNode(ctx context.Context, s Spec) error {
 		}
 	}
 	return nil
+}
+
+// withNode returns the failure of an installation. One on a machine that has got containerd and a kubelet by then has
+// changed something, which the state of a failed Create has to keep.
+func withNode(err error, f machine.Observed) error {
+	var p *problem.Problem
+	if f.NodeMissing && errors.As(err, &p) && p.Unchanged == problem.Nothing {
+		p.Unchanged = "no component was started. containerd and the kubelet are installed, and are removed with the replica."
+	}
+	return err
 }
 
 // removeNode removes containerd and the kubelet that were installed, unless an etcd member needs them, and then the

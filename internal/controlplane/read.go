@@ -42,7 +42,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	switch {
 	case err != nil:
 		return Status{}, err
-	case f.IsEmpty(s.Replica):
+	case f.IsGone(s.Replica):
 		return Status{}, missing(s)
 	case registrarErr != nil:
 		registrarErr = fmt.Errorf("check whether replica %s is registered: %w", s.Machine(), registrarErr)

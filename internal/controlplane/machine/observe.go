@@ -115,6 +115,7 @@ const (
 	// the kubelet runs.
 	EtcdPod      = "/etc/etcd/etcd.yaml"
 	EtcdManifest = ManifestDir + "/etcd.yaml"
+	etcdRecord   = "/etc/etcd/member.json" // says that the machine has a member
 	kubeletConf  = component.KubernetesDir + "/kubelet.conf"
 )
 

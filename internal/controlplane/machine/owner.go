@@ -130,6 +130,13 @@ func (f Observed) Remove(
 // HasNode reports whether containerd and a kubelet have been installed on the machine, for whatever replica or member.
 func (f Observed) HasNode() bool { return node.Recorded(f.Facts.Files) }
 
+// IsGone reports whether nothing is left of the replica: neither a part of it, nor what a Create that was given up has
+// installed before, unless the etcd member of the machine needs that.
+func (f Observed) IsGone(s component.Replica) bool {
+	_, member := f.Facts.Files[etcdRecord]
+	return f.IsEmpty(s) && (member || !f.HasNode())
+}
+
 func (f Observed) removeScript(s component.Replica, keepRecord bool) host.Script {
 	script := guardScript() + stopTimers() + f.StopScript(s) + cleanScript(s, f.writtenPaths())
 	if !keepRecord {

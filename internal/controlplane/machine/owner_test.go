@@ -148,13 +148,21 @@ func TestCreatingFile(t *testing.T) {
 func TestRecordGoesLast(t *testing.T) {
 	s := componenttest.Stacked(t)
 	f := Interpret(cptest.BareMachine())
-	if q := Query(s); !slices.Contains(q.Files, node.RecordPath) || f.HasNode() {
+	if q := Query(s); !slices.Contains(q.Files, node.RecordPath) || f.HasNode() || !f.IsGone(s) {
 		t.Errorf("asked for %q; a bare machine has a kubelet that was installed: %t", q.Files, f.HasNode())
 	}
 	f.Facts.Files[node.RecordPath] = host.FileState{}
 	if !f.HasNode() {
 		t.Error("the record of the installation does not count")
 	}
+	if mine, _, err := f.Owner(s); f.IsGone(s) || !f.IsEmpty(s) || !mine || err != nil {
+		t.Errorf("a Create that was given up: gone %t, empty %t, its own %t, %v", f.IsGone(s), f.IsEmpty(s), mine, err)
+	}
+	f.Facts.Files["/etc/etcd/member.json"] = host.FileState{}
+	if !f.IsGone(s) || !slices.Contains(Query(s).Files, "/etc/etcd/member.json") {
+		t.Error("the kubelet of an etcd member is one of the replica")
+	}
+	delete(f.Facts.Files, "/etc/etcd/member.json")
 	forget := string(ForgetScript())
 	for _, c := range []struct {
 		keeps bool

@@ -19,7 +19,7 @@ func Query(s component.Replica) host.Query {
 	q := host.Query{
 		Contents: append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.CACert,
 			component.FrontProxyCA, component.EtcdClientCA, component.SAPub),
-		Files:  append(component.UnwantedFiles(s), EtcdUnit, node.RecordPath),
+		Files:  append(component.UnwantedFiles(s), EtcdUnit, etcdRecord, node.RecordPath),
 		Dirs:   []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), ManifestDir},
 		Ports:  []int{s.APIPort()},
 		Disks:  []string{installRoot, component.KubernetesDir, component.AuditLogDir},
