@@ -36,6 +36,7 @@ type replicaStatus struct {
 	unknown       error               // why the generations are unknown
 	between       bool                // because its processes run with other files than its machine has
 	runtime       string              // what runs it, as Replica.Runtime
+	repository    string              // of the images of its static pods; "" if unknown
 	absent        bool                // the machine is reachable and has no replica
 	foreign       bool                // it has machine.ForeignAPIServer
 }
@@ -124,7 +125,7 @@ func (st replicaStatus) spec(s Spec) Spec {
 	return Spec{
 		Replica: component.Replica{
 			Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version, Runtime: st.runtime,
-			ImageRepository: s.ImageRepository,
+			ImageRepository: st.repository,
 		},
 		Host: st.host, Registrar: s.Registrar,
 	}
@@ -143,6 +144,7 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 		st.unknown = errors.New("its machine holds " + machine.Describe(f.Record))
 	default:
 		st.version, st.runtime = f.EffectiveVersion(release.APIServer), f.Record.Runtime
+		st.repository = f.ImageRepository()
 		st.keys = readKeys(f)
 		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f, component.Names())
 		st.between = st.unknown != nil

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -140,15 +142,7 @@ func runsFirst(s Spec, all []replicaStatus) bool {
 func installEverywhere(ctx context.Context, s Spec, all []replicaStatus) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return install(groupCtx, s) })
-	for _, st := range all {
-		if st.name == s.Name {
-			continue
-		}
-		other := st.spec(s)
-		other.Version, other.Source = s.Version, s.Source
-		if other.Runtime != s.Runtime {
-			continue // the image repository of other static pods is not known: they pull when it is their turn
-		}
+	for _, other := range othersToInstall(s, all) {
 		group.Go(func() error { return install(groupCtx, other) })
 	}
 	if err := group.Wait(); err != nil {
@@ -156,6 +150,26 @@ func installEverywhere(ctx context.Context, s Spec, all []replicaStatus) error {
 	}
 	problem.Progress(ctx, "%s: Kubernetes %s is on every replica's machine", s.Machine(), s.Version)
 	return nil
+}
+
+// othersToInstall returns the other replicas as far as installing the version of s on their machines requires. Those of
+// another runtime install when it is their turn. So do static pods if the image repository that they will have is not
+// known: it is none that can be read, or that of s changes together with the version.
+func othersToInstall(s Spec, all []replicaStatus) []Spec {
+	stays := slices.ContainsFunc(all, func(st replicaStatus) bool {
+		return st.name == s.Name && st.repository == cmp.Or(s.ImageRepository, component.DefaultImageRepository)
+	})
+	var others []Spec
+	for _, st := range all {
+		known := s.Runtime != component.StaticPod || stays && st.repository != ""
+		if st.name == s.Name || st.runtime != s.Runtime || !known {
+			continue
+		}
+		other := st.spec(s)
+		other.Version, other.Source = s.Version, s.Source
+		others = append(others, other)
+	}
+	return others
 }
 
 // saveSnapshot saves a snapshot of etcd before the first API server runs the version of s, once per run.

@@ -9,6 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -244,5 +245,57 @@ func TestSaveBeforeJoin(t *testing.T) {
 	}
 	if len(saved) != 2 || saved[1] != "kubernetes-"+s.Version {
 		t.Errorf("saved %q", saved)
+	}
+}
+
+// TestImagesOfOtherReplicas: before an upgrade, the machine of another replica gets images of the repository that it
+// has. Where its next one is not known, it gets none.
+func TestImagesOfOtherReplicas(t *testing.T) {
+	const mirror = "mirror.example.com/kubernetes"
+	observed := func(name, runtime, repository string) replicaStatus {
+		s := testSpec(t)
+		s.Name, s.Runtime, s.ImageRepository = name, runtime, repository
+		st := replicaStatus{name: name}
+		st.read(s.Bundle.ClusterID, converged(t, s))
+		return st
+	}
+	own, another := observed("cp1", component.StaticPod, ""), observed("cp2", component.StaticPod, mirror)
+	unknown := another
+	unknown.repository = ""
+	for name, c := range map[string]struct {
+		runtime, repository string
+		own, other          replicaStatus
+		want                string // the first image; "none": nothing is installed
+	}{
+		"another repository": {component.StaticPod, "", own, another, mirror + "/kube-apiserver:v1.36.4"},
+		"the same": {
+			component.StaticPod, mirror, observed("cp1", component.StaticPod, mirror), another,
+			mirror + "/kube-apiserver:v1.36.4",
+		},
+		"kubeadm's": {
+			component.StaticPod, mirror, observed("cp1", component.StaticPod, mirror),
+			observed("cp2", component.StaticPod, ""), "registry.k8s.io/kube-apiserver:v1.36.4",
+		},
+		"it changes with the version": {component.StaticPod, mirror, own, another, "none"},
+		"it is not known":             {component.StaticPod, "", own, unknown, "none"},
+		"another runtime":             {component.StaticPod, "", own, observed("cp2", "", ""), "none"},
+		"units":                       {"", "", observed("cp1", "", ""), observed("cp2", "", ""), ""},
+	} {
+		s := testSpec(t)
+		s.Version, s.Runtime, s.ImageRepository = "1.36.4", c.runtime, c.repository
+		others := othersToInstall(s, []replicaStatus{c.own, c.other})
+		if c.want == "none" {
+			if len(others) > 0 {
+				t.Errorf("%s: %d others", name, len(others))
+			}
+			continue
+		}
+		if len(others) != 1 || others[0].Name != "cp2" {
+			t.Errorf("%s: %d others", name, len(others))
+			continue
+		}
+		if got := pod.Images(others[0].Replica)[0].Reference; c.want != "" && got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }

@@ -81,6 +81,16 @@ func (f Observed) definedVersion(c string) string {
 	return versionIn(definition.Program, c)
 }
 
+// ImageRepository returns where the images of the static pods come from; "" if it is unknown, or there are none.
+func (f Observed) ImageRepository() string {
+	by := f.Runtime()
+	definition, err := by.Parse(f.Facts.Files[by.Path(release.APIServer)].Content)
+	if err != nil {
+		return ""
+	}
+	return definition.ImageRepository
+}
+
 // EffectiveVersion returns the running version or, if none runs, the version that would be
 // started.
 func (f Observed) EffectiveVersion(c string) string {
