@@ -27,7 +27,7 @@ const (
 
 // kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
-	problems := append(programDrift(s, f), kubelet.ReadCredentials(f.Facts.Output).Problems(s.Bundle)...)
+	problems := append(programDrift(s, f), kubeconfigDrift(s, kubelet.ReadCredentials(f.Facts.Output))...)
 	if changeCutOff(f.Facts) {
 		problems = append(problems, "kubelet: a change of its program was cut off, and has not ended")
 	}
@@ -36,6 +36,15 @@ func kubeletDrift(s Spec, f machine.Observed) []string {
 	}
 	for i, text := range problems {
 		problems[i] = s.Machine() + ": " + text
+	}
+	return problems
+}
+
+// kubeconfigDrift describes how what the kubelet has to use its API server differs from what is wanted.
+func kubeconfigDrift(s Spec, c *kubelet.Credentials) []string {
+	problems := c.Problems(s.Bundle)
+	if other := c.ServerProblem(s.Bundle, s.LocalURL()); other != "" {
+		problems = append(problems, other)
 	}
 	return problems
 }
@@ -95,8 +104,8 @@ func installKubelet(ctx context.Context, s Spec) error {
 }
 
 // followKubelet gives the kubelet of the machine what follows from its replica, which serves by now: the credentials of
-// the stage of a rotation, and the version, because a kubelet must not be newer than its API server. It returns the
-// status after that.
+// the stage of a rotation, the port, and the version, because a kubelet must not be newer than its API server. It
+// returns the status after that.
 //
 // A kubelet of another minor may run all static pods of its machine anew, at a time of its own, because it takes its
 // pods for others (kubernetes/kubernetes#116080). So everything that counts is stopped before: the replica is drained,
@@ -112,7 +121,9 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	}
 	switch {
 	case len(programDrift(s, f)) > 0:
-		err = r.changeProgram(ctx, s, f)
+		if f, err = reconnectKubelet(ctx, s, f); err == nil {
+			err = r.changeProgram(ctx, s, f)
+		}
 	case changeCutOff(f.Facts):
 		end := settleKubelet
 		if !s.ManageKubelet { // it keeps the program that it has
@@ -131,8 +142,8 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	return r.Read(ctx, s)
 }
 
-// kubeletCurrent reports whether the machine has no kubelet of the cluster, or one with the credentials of the stage,
-// and no change of its program was cut off, nor has left its node cordoned.
+// kubeletCurrent reports whether the machine has no kubelet of the cluster, or one with the credentials of the stage
+// that uses the port of its API server, and no change of its program was cut off, nor has left its node cordoned.
 func kubeletCurrent(ctx context.Context, s Spec) (bool, error) {
 	facts, err := s.Host.Observe(ctx, host.Query{
 		Files: []string{kubelet.Former}, Script: kubelet.CredentialsReport() + kubelet.IsCordoned(),
@@ -140,26 +151,42 @@ func kubeletCurrent(ctx context.Context, s Spec) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("observe the kubelet on %s: %w", s.Machine(), err)
 	}
-	renewed := len(kubelet.ReadCredentials(facts.Output).Problems(s.Bundle)) == 0
+	renewed := len(kubeconfigDrift(s, kubelet.ReadCredentials(facts.Output))) == 0
 	return renewed && !changeCutOff(facts) && !kubelet.Read(facts.Output).Cordoned, nil
 }
 
-// renewKubelet gives the kubelet the credentials of the stage of a rotation, and restarts it. Containers keep running.
+// reconnectKubelet is renewKubelet for a kubelet that does not reach its API server, whose port has changed: Pods leave
+// a node only if its kubelet hears of it. It returns the machine after that.
+func reconnectKubelet(ctx context.Context, s Spec, f machine.Observed) (machine.Observed, error) {
+	if kubelet.ReadCredentials(f.Facts.Output).ServerProblem(s.Bundle, s.LocalURL()) == "" {
+		return f, nil
+	}
+	if err := renewKubelet(ctx, s, f); err != nil {
+		return f, err
+	}
+	return machine.Observe(ctx, s.Host, s.Replica)
+}
+
+// renewKubelet gives the kubelet the credentials of the stage of a rotation, and the port of its API server, and
+// restarts it. Containers keep running.
 func renewKubelet(ctx context.Context, s Spec, f machine.Observed) error {
 	c := kubelet.ReadCredentials(f.Facts.Output)
-	if len(c.Problems(s.Bundle)) == 0 {
+	if len(kubeconfigDrift(s, c)) == 0 {
 		return nil
 	}
-	problem.Progress(ctx, "%s: the kubelet of node %s gets the credentials of this stage of the rotation", s.Machine(),
-		c.Node)
+	what := "the credentials of this stage of the rotation"
+	if len(c.Problems(s.Bundle)) == 0 {
+		what = "the port of its API server"
+	}
+	problem.Progress(ctx, "%s: the kubelet of node %s gets %s", s.Machine(), c.Node, what)
 	err := changeCredentials(ctx, s, c)
 	if err == nil {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "Kubelet not given the credentials of a rotation", Host: s.Machine(), Cause: err.Error(), Err: err,
+		Summary: "Kubelet not given " + what, Host: s.Machine(), Cause: err.Error(), Err: err,
 		Unchanged: "the static pods and other containers, which run on.",
-		Next:      "read the log of kubelet.service on the machine, then apply again, before the next stage of the rotation",
+		Next:      "read the log of kubelet.service on the machine, then apply again, before the next stage of a rotation",
 	}
 }
 
@@ -168,7 +195,7 @@ func changeCredentials(ctx context.Context, s Spec, c *kubelet.Credentials) erro
 	if err != nil {
 		return err
 	}
-	change, err := c.Change(s.Bundle, time.Now())
+	change, err := c.Change(s.Bundle, s.LocalURL(), time.Now())
 	if err != nil {
 		return err
 	}

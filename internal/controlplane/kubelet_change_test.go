@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/node"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // TestCheckKubelet: before the first change, a kubelet that is to get another program and could not follow stops the
@@ -102,5 +104,24 @@ func TestChangeCutOff(t *testing.T) {
 	files[kubelet.Former] = host.FileState{}
 	if !changeCutOff(host.Facts{Files: files}) {
 		t.Error("a change that was cut off is not noticed")
+	}
+}
+
+// TestPortOfTheKubelet: a kubelet that uses the former port of its API server differs from what is wanted.
+func TestPortOfTheKubelet(t *testing.T) {
+	s := testSpec(t)
+	pair, err := s.Bundle.Issue(pki.User("system:node:cp1", "system:nodes"), cptest.Now, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	f := machine.Observed{Facts: host.Facts{Output: "credentials\tover\t" + encoded(s.Bundle.Roots(pki.Kubernetes)) +
+		"\t" + encoded(pair.Certificate) + "\ncredentials-server\t" + encoded("https://10.0.0.11:6443") + "\n"}}
+	if drift := kubeletDrift(s, f); len(drift) > 0 {
+		t.Errorf("at its port: %q", drift)
+	}
+	s.Port = 7443
+	if drift := kubeletDrift(s, f); len(drift) != 1 || !strings.Contains(drift[0], "wanted https://10.0.0.11:7443") {
+		t.Errorf("at another port: %q", drift)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/pem"
+	"net/netip"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -18,12 +20,14 @@ import (
 
 // Credentials are how the kubelet of a machine knows its cluster, and what it presents to it, as kubeadm sets them up:
 // kubelet.conf embeds the CA, and names a certificate that the kubelet renews before it expires. A rotation of the CA
-// reaches neither. With the last stage, the API would not know the kubelet any more, nor the kubelet the API.
+// reaches neither. With the last stage, the API would not know the kubelet any more, nor the kubelet the API. A change
+// of the port of the API server on the machine, which kubelet.conf names too, does not reach it either.
 type Credentials struct {
 	Authorities []string            // the certificates (DER) that it trusts
 	Client      []*x509.Certificate // the chain that it presents
 	Node        string              // the name of the node in that
 	Begun       bool                // a change of them was cut off before the kubelet ran with it
+	Server      string              // the URL of the API server that it uses; "" if there is none, or more than one
 }
 
 const (
@@ -52,26 +56,40 @@ func CredentialsReport() host.Script { return credentialsReport.WithoutComments(
 // ReadCredentials parses the output of CredentialsReport; nil if the machine has no kubelet of a cluster, or one that
 // kubeadm has not set up.
 func ReadCredentials(output string) *Credentials {
+	var c *Credentials
+	server := ""
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(fields) != 4 || fields[0] != "credentials" {
-			continue
+		switch {
+		case len(fields) == 4 && fields[0] == "credentials" && c == nil:
+			if c = readCredentials(fields[1:]); c == nil {
+				return nil
+			}
+		case len(fields) == 2 && fields[0] == "credentials-server" && server == "":
+			server = decode(fields[1])
 		}
-		authorities, err := base64.StdEncoding.DecodeString(fields[2])
-		if err != nil {
-			return nil
-		}
-		certificates, err := base64.StdEncoding.DecodeString(fields[3])
-		if err != nil {
-			return nil
-		}
-		c := credentialsOf(string(authorities), string(certificates))
-		if c != nil {
-			c.Begun = fields[1] == "begun"
-		}
-		return c
 	}
-	return nil
+	if c != nil {
+		c.Server = server
+	}
+	return c
+}
+
+// readCredentials parses the fields of a line: whether a change is over, the authorities, and the certificates.
+func readCredentials(fields []string) *Credentials {
+	authorities, err := base64.StdEncoding.DecodeString(fields[1])
+	if err != nil {
+		return nil
+	}
+	certificates, err := base64.StdEncoding.DecodeString(fields[2])
+	if err != nil {
+		return nil
+	}
+	c := credentialsOf(string(authorities), string(certificates))
+	if c != nil {
+		c.Begun = fields[0] == "begun"
+	}
+	return c
 }
 
 func credentialsOf(authorities, certificates string) *Credentials {
@@ -112,6 +130,26 @@ func (c *Credentials) Problems(b *pki.Bundle) []string {
 		problems = append(problems, "kubelet: it may not run with its new credentials, because a change of them was cut off")
 	}
 	return problems
+}
+
+// ServerProblem describes how the API server that the kubelet uses differs from that of its machine, at the URL own; ""
+// if it does not. kubeadm lets the kubelet use the address of its machine since 1.33, and a change of the port does not
+// reach it. Another address is one that somebody has chosen.
+func (c *Credentials) ServerProblem(b *pki.Bundle, own string) string {
+	if !c.belongsTo(b) {
+		return ""
+	}
+	have, err := url.Parse(c.Server)
+	want, ownErr := url.Parse(own)
+	if err != nil || ownErr != nil || have.Scheme != want.Scheme {
+		return ""
+	}
+	at, err := netip.ParseAddr(have.Hostname())
+	to, ownErr := netip.ParseAddr(want.Hostname())
+	if err != nil || ownErr != nil || at.Unmap() != to.Unmap() || have.Port() == want.Port() {
+		return ""
+	}
+	return "kubelet: its kubeconfig names the API server at " + have.Scheme + "://" + have.Host + ", wanted " + own
 }
 
 // belongsTo reports whether the kubelet is one of the cluster: it trusts, and presents a certificate of, a CA that the
@@ -205,11 +243,14 @@ func Renewed() host.Script {
 	return "rm -f " + renewalMark + "\n" + host.Flush(path.Dir(renewalMark))
 }
 
-// Change returns the change that gives the kubelet what Problems misses, and restarts it if it runs. Containers keep
-// running. Renewed ends it.
-func (c *Credentials) Change(b *pki.Bundle, now time.Time) (host.Change, error) {
+// Change returns the change that gives the kubelet what Problems and ServerProblem miss, and restarts it if it runs.
+// Containers keep running. Renewed ends it.
+func (c *Credentials) Change(b *pki.Bundle, own string, now time.Time) (host.Change, error) {
 	vars := map[string]string{
-		"authorities": base64.StdEncoding.EncodeToString([]byte(c.wanted(b))), "certificate": "",
+		"authorities": base64.StdEncoding.EncodeToString([]byte(c.wanted(b))), "certificate": "", "server": "",
+	}
+	if c.ServerProblem(b, own) != "" {
+		vars["server"] = own
 	}
 	change := host.Change{Script: host.FlushFunction() + credentialsChange.WithoutComments(), Vars: vars}
 	if c.outdated(b) {

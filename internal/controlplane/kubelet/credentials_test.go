@@ -3,11 +3,15 @@ package kubelet
 import (
 	"bytes"
 	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -118,6 +122,109 @@ func TestWithdrawnAuthority(t *testing.T) {
 	}
 }
 
+// own is the API server of the kubelet's machine.
+const own = "https://10.0.0.11:7443"
+
+// using is what a machine reports of the API server that its kubelet uses.
+func using(server string) string { return "credentials-server\t" + encode(server) + "\n" }
+
+// TestServerOfTheKubelet: a kubelet that uses the API server of its machine follows a change of the port.
+func TestServerOfTheKubelet(t *testing.T) {
+	b := stages(t)[0]
+	mine := reported(t, b.Roots(pki.Kubernetes), b, "system:node:cp1", "system:nodes")
+	other := stages(t)[0]
+	for name, c := range map[string]struct {
+		output, own string
+		moves       bool
+	}{
+		"as it should be":           {mine + using(own), own, false},
+		"the former port":           {mine + using("https://10.0.0.11:6443"), own, true},
+		"no port":                   {mine + using("https://10.0.0.11"), own, true},
+		"by IPv6":                   {mine + using("https://[fd00::11]:6443"), "https://[fd00::11]:7443", true},
+		"by IPv6, as it should be":  {mine + using("https://[fd00:0::11]:7443"), "https://[fd00::11]:7443", false},
+		"the endpoint":              {mine + using("https://10.0.0.100:6443"), own, false},
+		"a balancer on the machine": {mine + using("https://127.0.0.1:8443"), own, false},
+		"a name":                    {mine + using("https://api.example.com:6443"), own, false},
+		"without TLS":               {mine + using("http://10.0.0.11:6443"), own, false},
+		"what is no address":        {mine + using("$(reboot)"), own, false},
+		"no answer":                 {mine, own, false},
+		"one of another cluster": {
+			reported(t, other.Roots(pki.Kubernetes), other, "system:node:cp1", "system:nodes") +
+				using("https://10.0.0.11:6443"), own, false,
+		},
+		"the server alone": {using("https://10.0.0.11:6443"), own, false},
+	} {
+		kubelet := ReadCredentials(c.output)
+		text := kubelet.ServerProblem(b, c.own)
+		if (text != "") != c.moves || c.moves && !strings.HasSuffix(text, ", wanted "+c.own) {
+			t.Errorf("%s: %q", name, text)
+		}
+		if kubelet == nil {
+			continue
+		}
+		change, err := kubelet.Change(b, c.own, time.Now())
+		if want := map[bool]string{true: c.own}[c.moves]; err != nil || change.Vars["server"] != want {
+			t.Errorf("%s: gets %q, %v", name, change.Vars["server"], err)
+		}
+	}
+}
+
+// TestKubeconfigOfTheKubelet runs the scripts of machines on a kubeconfig in kubeadm's form.
+func TestKubeconfigOfTheKubelet(t *testing.T) {
+	at := stages(t)
+	pair, err := at[0].Issue(pki.User("system:node:cp1", "system:nodes"), time.Now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config, current := filepath.Join(dir, "kubelet.conf"), filepath.Join(dir, "pki/kubelet-client-current.pem")
+	text := "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: " +
+		encode(at[0].Roots(pki.Kubernetes)) + "\n    server: https://10.0.0.11:6443\n  name: default-cluster\n" +
+		"users:\n- name: default-auth\n  user:\n" +
+		"    client-certificate: " + current + "\n    client-key: " + current + "\n"
+	write := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config, text)
+	write(filepath.Join(dir, "pki/first.pem"), pair.Certificate+pair.PrivateKey)
+	if err := os.Symlink("first.pem", current); err != nil {
+		t.Fatal(err)
+	}
+	run := func(script host.Script) string {
+		t.Helper()
+		local := strings.NewReplacer("/etc/kubernetes", dir, "/var/lib/kubelet", dir).Replace(string(script))
+		out, err := exec.Command("sh", "-euc", "systemctl() { :; }\n"+local).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	for _, server := range []string{"https://10.0.0.11:6443", own, own} {
+		c := ReadCredentials(run(CredentialsReport()))
+		if c == nil || c.Server != server {
+			t.Fatalf("%+v, want %s", c, server)
+		}
+		change, err := c.Change(at[0], own, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(host.Assignments(change.Vars) + change.Script)
+		text = strings.Replace(text, "https://10.0.0.11:6443", own, 1)
+		if now, err := os.ReadFile(config); err != nil || string(now) != text {
+			t.Errorf("%s, %v, want\n%s", now, err, text)
+		}
+	}
+	write(config, text+"- cluster:\n    server: https://10.0.0.12:6443\n")
+	if c := ReadCredentials(run(CredentialsReport())); c == nil || c.Server != "" {
+		t.Errorf("of two servers: %+v", c)
+	}
+}
+
 func TestReadCredentials(t *testing.T) {
 	b := stages(t)[0]
 	roots := b.Roots(pki.Kubernetes)
@@ -145,7 +252,7 @@ func TestCredentialsChange(t *testing.T) {
 	added := stages(t)[0].Roots(pki.Kubernetes)
 	c := ReadCredentials(reported(t, at[1].Roots(pki.Kubernetes)+added, at[1], "system:node:cp1", "system:nodes"))
 	now := time.Now()
-	change, err := c.Change(at[2], now)
+	change, err := c.Change(at[2], own, now)
 	if err != nil || len(change.Files) != 1 {
 		t.Fatalf("%+v, %v", change, err)
 	}
@@ -162,7 +269,7 @@ func TestCredentialsChange(t *testing.T) {
 	if problems := next.Problems(at[2]); len(problems) > 0 || len(next.Authorities) != 3 {
 		t.Errorf("after the change: %q, %d authorities", problems, len(next.Authorities))
 	}
-	change, err = next.Change(at[3], now)
+	change, err = next.Change(at[3], own, now)
 	if err != nil || len(change.Files) != 0 || change.Vars["certificate"] != "" {
 		t.Errorf("only the trust changes: %+v, %v", change, err)
 	}
@@ -170,7 +277,7 @@ func TestCredentialsChange(t *testing.T) {
 	if err != nil || len(pki.CertificatesIn(string(trusted))) != 2 {
 		t.Errorf("the last stage does not drop the previous CA: %d", len(pki.CertificatesIn(string(trusted))))
 	}
-	if _, err := c.Change(at[2], now.Add(-time.Hour)); err == nil {
+	if _, err := c.Change(at[2], own, now.Add(-time.Hour)); err == nil {
 		t.Error("a certificate from before its CA was issued")
 	}
 }
