@@ -230,7 +230,7 @@ func (m *replicaModel) planUpdate(ctx context.Context, state replicaModel, s *se
 // certified reports whether going from before to m may issue certificates.
 func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) ||
-		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
+		s.signedChanged(ctx, before.Signed, m.Signed) || m.runtime() != before.runtime() || changed(
 		[2]attr.Value{m.AdminConf, before.AdminConf},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.AdditionalEndpoints, before.AdditionalEndpoints},

@@ -386,6 +386,11 @@ func TestPlansShowWhatChanges(t *testing.T) {
 				"registered": "… -> (known after apply)",
 			},
 		},
+		"a replica's runtime": {
+			"kube_control_plane_replica", replicaOutputs, with(replica, map[string]any{"registered": true}),
+			with(replica, map[string]any{"runtime": "static_pod"}), "",
+			map[string]string{"runtime": "null -> static_pod", "config_digest": unknown, "certificate_expires_at": expiry},
+		},
 		"an endpoint's port": {
 			"kube_control_plane_endpoint", endpointOutputs, balancer, with(balancer, map[string]any{"port": 7443}), "",
 			map[string]string{
