@@ -25,9 +25,9 @@ func TestPreflightAcceptsAnInterruptedCreate(t *testing.T) {
 	}
 }
 
-// TestCreateGivenUpAfterTheKubelet: images that are missing after a kubelet was installed leave a state, so that a
+// TestCreateEndsAfterTheKubelet: images that are missing after a kubelet was installed leave a state, so that a
 // destroy removes that again.
-func TestCreateGivenUpAfterTheKubelet(t *testing.T) {
+func TestCreateEndsAfterTheKubelet(t *testing.T) {
 	s := unreachable(t)
 	s.Runtime = component.StaticPod
 	for _, missing := range []bool{false, true} {
