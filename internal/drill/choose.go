@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // candidate is a machine on which a drill may run.
@@ -21,16 +23,27 @@ type candidate struct {
 // Choose returns the one of specs whose machine has what a drill needs: a member and a replica, and the source
 // of the snapshot. Without a source, that is a member's bucket, or the newest snapshot on any machine.
 func Choose(ctx context.Context, specs []Spec) (Spec, error) {
+	return choose(candidates(ctx, specs, examine))
+}
+
+// candidates examines the machines of specs. One that hangs does not take the time of the drill.
+func candidates(
+	ctx context.Context, specs []Spec, examine func(context.Context, Spec) (place, error),
+) []candidate {
 	all := make([]candidate, len(specs))
 	var asking sync.WaitGroup
 	for i, s := range specs {
 		asking.Go(func() {
-			at, err := examine(ctx, s)
+			var at place
+			err := host.InTime(ctx, s.Host.Address(), func(ctx context.Context) (err error) {
+				at, err = examine(ctx, s)
+				return err
+			})
 			all[i] = candidate{Spec: s, err: err, bucket: at.bucket, newest: at.newest}
 		})
 	}
 	asking.Wait()
-	return choose(all)
+	return all
 }
 
 // choose is the rule of Choose. Of machines that are equal, it takes the first by name.

@@ -1,12 +1,16 @@
 package drill
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -76,6 +80,37 @@ func TestChoose(t *testing.T) {
 			if got.Member != c.want || (err == nil) != (c.reason == "") ||
 				err != nil && !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("%s, %v", got.Member, err)
+			}
+		})
+	}
+}
+
+// TestChooseWithAHangingMachine: a machine that hangs does not take the time of the drill, which runs on another one.
+func TestChooseWithAHangingMachine(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []Spec
+	for i, name := range []string{"cp1", "cp2", "cp3"} {
+		specs = append(specs, Spec{Member: name, Host: pool.Host(host.Target{Address: fmt.Sprintf("10.0.0.%d", i+1)})})
+	}
+	for hanging, want := range map[string]string{"cp3": "cp2", "cp1 cp2": "cp3", "cp1 cp2 cp3": ""} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 75*time.Minute)
+			defer cancel()
+			got, err := choose(candidates(ctx, specs, func(ctx context.Context, s Spec) (place, error) {
+				if strings.Contains(hanging, s.Member) {
+					<-ctx.Done()
+					return place{}, ctx.Err()
+				}
+				return place{newest: "20260102T030405Z-" + s.Member + ".db"}, nil
+			}))
+			if got.Member != want || want == "" && !strings.Contains(fmt.Sprint(err), host.ErrNoAnswer.Error()) {
+				t.Errorf("while %s hangs: %s, %v", hanging, got.Member, err)
+			}
+			if ctx.Err() != nil {
+				t.Errorf("while %s hangs: it took the time of the drill", hanging)
 			}
 		})
 	}

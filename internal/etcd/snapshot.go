@@ -79,15 +79,22 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	if err := snapshot.ValidateLabel(s.label); err != nil {
 		return snapshot.Saved{}, err
 	}
-	program, m, err := machine.Identify(ctx, s.machine, s.cluster)
+	var to snapshot.Save
+	// One that hangs leaves the time to another machine.
+	err := host.Within(ctx, cl.pace.Answer, s.machine.Address(), func(ctx context.Context) error {
+		program, m, err := machine.Identify(ctx, s.machine, s.cluster)
+		if err != nil {
+			return err
+		}
+		to = snapshot.Save{Dir: s.dir(program.DataDir), Tools: program.Tools, Keep: m.UpgradeSnapshots()}
+		return nil
+	})
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
 	}
-	a := machine.Action{Verb: machine.SaveSnapshot, Save: snapshot.Save{
-		Dir: s.dir(program.DataDir), File: time.Now().UTC().Format(snapshot.TimeLayout) + "-" + s.label + ".db",
-		ClientURL: membership.ClientURL(s.machine.Address()), Tools: program.Tools, Keep: m.UpgradeSnapshots(),
-		Need: s.member.DBSize + snapshot.Reserve,
-	}}
+	to.File = time.Now().UTC().Format(snapshot.TimeLayout) + "-" + s.label + ".db"
+	to.ClientURL, to.Need = membership.ClientURL(s.machine.Address()), s.member.DBSize+snapshot.Reserve
+	a := machine.Action{Verb: machine.SaveSnapshot, Save: to}
 	saved, err := cl.snapshot(ctx, s.machine, who, a)
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)

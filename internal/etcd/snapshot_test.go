@@ -1,10 +1,12 @@
 package etcd
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
@@ -32,6 +34,16 @@ func TestSaveSnapshot(t *testing.T) {
 	if info, err := os.Stat(f.machine("cp2").at(got.Path)); err != nil || info.Size() != got.Size {
 		t.Errorf("%v, %v", info, err)
 	}
+	f.machine("cp1").lost, f.machine("cp1").hangs = false, true
+	f.clusters = f.coordinator()
+	f.clusters.pace.Answer = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(f.context(), time.Minute)
+	defer cancel()
+	got, err = f.clusters.SaveSnapshot(ctx, hosts, f.bundle, "hangs")
+	if err != nil || !strings.HasPrefix(got.Host, "cp2") || ctx.Err() != nil {
+		t.Errorf("while a machine hangs: saved %s, %v", got, err)
+	}
+	f.machine("cp1").hangs, f.machine("cp1").lost = false, true
 	for _, label := range []string{"", "../x", "a b", "A"} {
 		if _, err := f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, label); err == nil {
 			t.Errorf("label %q was taken", label)
