@@ -9,6 +9,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -33,6 +34,7 @@ func (st *stage) bucket() {
 	if r.Source != "bucket" || r.Snapshot != "20260102T030405Z-cp1.db" || r.Saved != 1767323045 {
 		st.Errorf("the snapshot is %s from %s of %d", r.Snapshot, r.Source, r.Saved)
 	}
+	st.shrunk(Source{Identity: identity.String() + "\n"})
 	st.hostileBucket(Source{Identity: identity.String() + "\n"})
 	out, err := st.spec.Host.Run(st.ctx, host.Command{
 		Stdin: strings.NewReader(identity.String()), Script: `read -r secret || true
@@ -44,6 +46,26 @@ grep -rlF "$secret" /etc /root /opt /run /tmp /var --exclude-dir=journal || true
 		st.Errorf("the identity is in %s (%v)", out, err)
 	}
 	st.run("systemctl stop s3.service; rm " + snapshot.StorePath)
+}
+
+// shrunk drills with the newest snapshot of the etcd cluster that serves, which is much smaller than that of a former
+// one: as after a restore and a defragmentation.
+func (st *stage) shrunk(source Source) {
+	st.Helper()
+	id := strings.TrimSpace(st.run(`sed -n 's/^ *"etcd_cluster_id": "\([0-9a-f]*\)",*$/\1/p' ` + layout.RecordPath))
+	own := "20260102T050405Z-cp1.etcd-" + id + ".db"
+	st.run(`former=/root/20260102T040405Z-cp1.etcd-a1.db
+head -c -32 /root/good.db >/root/large
+truncate -s $(($(stat -c %s /root/large) * 5)) /root/large
+{ cat /root/large; openssl dgst -sha256 -binary /root/large; } >"$former"
+rm /root/large
+own=/root/` + host.Script(own) + `
+cp /root/good.db "$own"
+` + store + `put "$former"
+` + store + `put "$own"`)
+	if r := st.succeeds(source); r.Snapshot != own {
+		st.Errorf("after a restore and a defragmentation, the snapshot is %s, want %s", r.Snapshot, own)
+	}
 }
 
 // store is the program that uploads and fetches.

@@ -54,6 +54,7 @@ type place struct {
 	dataDir     string
 	tools       string // the directory of etcd's programs
 	api         apiServer
+	etcdCluster string // etcd's ID of the member's cluster; "": not known
 	lastSuccess int64  // of the recorded drill; 0: none
 	bucket      bool   // the member uploads its snapshots to a bucket
 	environment string // the file with the variables of that upload, such as a proxy; "": none
@@ -104,7 +105,10 @@ func examine(ctx context.Context, s Spec) (place, error) {
 	if !there {
 		return place{}, errors.New("the machine has no API server: a drill needs a member and a replica on one machine")
 	}
-	p := place{dataDir: at.DataDir, tools: at.Tools, newest: snapshot.Newest(facts.Dirs, time.Now())}
+	p := place{
+		dataDir: at.DataDir, tools: at.Tools, etcdCluster: record.EtcdCluster,
+		newest: snapshot.Newest(facts.Dirs, time.Now()),
+	}
 	_, p.bucket = facts.Files[snapshot.StorePath]
 	if settings := snapshot.SettingsIn(facts.Files); settings != nil {
 		p.environment = settings.EnvironmentFile
@@ -140,7 +144,8 @@ func (s Spec) start(ctx context.Context, at place, keys credentials) (started, e
 	return readStarted(out)
 }
 
-// startVars returns the variables of start.sh. A snapshot in the bucket is fetched with the environment of its upload.
+// startVars returns the variables of start.sh. A snapshot in the bucket is fetched with the environment of its upload,
+// and is the newest one of the etcd cluster that the machine has, whatever sizes those of former ones had.
 func (s Spec) startVars(at place) map[string]string {
 	environment := s.Source.EnvironmentFile
 	if s.Source.kind() == "" {
@@ -151,7 +156,7 @@ func (s Spec) startVars(at place) map[string]string {
 		"kind": s.Source.kind(), "snapshot": s.Source.Snapshot, "commands": s.Source.Fetch, "environment": environment,
 		"config": snapshot.StorePath, "data": at.dataDir, "reserve": strconv.Itoa(margin),
 		"memory_min": strconv.Itoa(minimumMemory), "first_port": strconv.Itoa(firstPort),
-		"limit": strconv.Itoa(int(longest / time.Second)), "tools": at.tools,
+		"limit": strconv.Itoa(int(longest / time.Second)), "tools": at.tools, "etcd_cluster": at.etcdCluster,
 		"ahead": strconv.Itoa(int(snapshot.MostAhead / time.Second)),
 	})
 	return vars

@@ -1,9 +1,10 @@
 # Starts a drill: brings the snapshot and starts the unit that verifies, restores and serves it. It returns when that
 # unit's API server starts, and prints what is known of the data. The unit has a network of its own, in which there is
 # nothing but it. $kind is "bucket", "fetch", "snapshot" (the file $snapshot) or "newest" (of the snapshots on the
-# machine); "" means the bucket of the member if it has one, and otherwise "newest". Standard input has lines
-# "NAME BASE64", the files of $run, among them job.sh. $data is the member's data directory, $limit the longest time
-# of the unit in seconds. A snapshot that is named after a time more than $ahead seconds from now is not the newest one.
+# machine); "" means the bucket of the member if it has one, and otherwise "newest". Of a bucket, it is the newest one of
+# the etcd cluster $etcd_cluster. Standard input has lines "NAME BASE64", the files of $run, among them job.sh. $data is
+# the member's data directory, $limit the longest time of the unit in seconds. A snapshot that is named after a time more
+# than $ahead seconds from now is not the newest one.
 received=$work/received.db
 fetcher=$unit-fetch.service
 started=''

@@ -30,8 +30,8 @@ case "$*" in
   ;;
 *--unit=kube-restore-drill-fetch.service*)
   cat >"$DRILL_TEST/input"
-  echo 'not encrypted' >"$DRILL_TEST/archive/drill/received.db"
-  echo '20260102T030405Z-cp1.db is in it' >"$DRILL_TEST/archive/drill/fetched"
+  for word; do case $word in --setenv=*) export "${word#--setenv=}" ;; esac; done
+  sh -euc 'eval "$FETCH_COMMANDS"' <"$DRILL_TEST/input"
   : >"$DRILL_TEST/fetching"
   if [ -e "$DRILL_TEST/refused" ]; then echo 'it is encrypted' >&2; exit 1; fi
   until [ -e "$DRILL_TEST/go-on" ]; do sleep 0.02; done
@@ -40,7 +40,11 @@ case "$*" in
 esac
 `,
 	// The newest program that fetches from a bucket.
-	"sort": "echo /bin/true\n",
+	"sort": "echo \"$DRILL_TEST/store\"\n",
+	"store": `echo "$*" >>"$DRILL_TEST/called"
+echo 'not encrypted' >"$SNAPSHOT"
+echo '20260102T030405Z-cp1.db is in it'
+`,
 }
 
 // drillIn prepares start.sh for a drill with a snapshot from the bucket, in a directory with standIns.
@@ -61,7 +65,7 @@ func drillIn(t *testing.T, dir, identity, environment string) *exec.Cmd {
 		"root": filepath.Join(dir, "archive"), "run": filepath.Join(dir, "run"), "kind": "bucket", "snapshot": "",
 		"commands": "", "environment": environment, "config": filepath.Join(dir, "config"),
 		"data": filepath.Join(dir, "data"), "reserve": "0", "memory_min": "0", "first_port": "36443", "limit": "3600",
-		"tools": "/none",
+		"tools": "/none", "etcd_cluster": "a1",
 	})
 	command := exec.CommandContext(t.Context(), "sh", "-euc",
 		string(vars+machine.DrillFunctions+machine.RestoreFunctions+startScript))
@@ -182,6 +186,9 @@ func TestDrillEnvironment(t *testing.T) {
 			t.Errorf("%+v: the environment is %q, want %q", source, got, want)
 		}
 	}
+	if got := (Spec{}).startVars(place{etcdCluster: "a1"})["etcd_cluster"]; got != "a1" {
+		t.Errorf("the etcd cluster is %q", got)
+	}
 	dir := t.TempDir()
 	command := drillIn(t, dir, "", "/etc/upload.env")
 	if err := os.WriteFile(filepath.Join(dir, "go-on"), nil, 0o600); err != nil {
@@ -193,6 +200,10 @@ func TestDrillEnvironment(t *testing.T) {
 	if asked := read(t, filepath.Join(dir, "asked")); !strings.Contains(asked,
 		"--property=EnvironmentFile=/etc/upload.env --setenv=SNAPSHOT=") {
 		t.Errorf("the snapshot is fetched without the environment:\n%s", asked)
+	}
+	if called := read(t, filepath.Join(dir, "called")); called != "-config "+filepath.Join(dir, "config")+
+		" get -out "+filepath.Join(dir, "archive/drill/received.db")+" -newest -etcd a1\n" {
+		t.Errorf("the program is called with %s", called)
 	}
 }
 

@@ -179,10 +179,16 @@ func (s *store) manifest(ctx context.Context, key string) (manifest, error) {
 
 // choose returns the snapshot with a name, or the newest verified one if the name is "".
 func (s *store) choose(ctx context.Context, name string) (object, manifest, error) {
-	if name == "" {
-		return s.newest(ctx)
+	if name != "" {
+		return s.named(ctx, name)
 	}
-	return s.named(ctx, name)
+	if s.etcdCluster != "" {
+		if o, m, err := s.newestOf(ctx, s.etcdCluster); err != nil || m.Snapshot != "" {
+			return o, m, err
+		}
+		s.note("the store has no verified snapshot of the etcd cluster %s", s.etcdCluster)
+	}
+	return s.newest(ctx)
 }
 
 // named returns the snapshot with a name, encrypted or not. Nothing is listed.
@@ -199,6 +205,31 @@ func (s *store) named(ctx context.Context, name string) (object, manifest, error
 		s.note("%s is skipped: %v", last, err)
 	}
 	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s", name)
+}
+
+// newestOf returns the newest verified snapshot of an etcd cluster, which is compared with no other one; one without a
+// name if there is none, as after a restore until the first one is uploaded.
+func (s *store) newestOf(ctx context.Context, etcdCluster string) (object, manifest, error) {
+	for o, err := range s.newestFirst(ctx) {
+		last := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
+		switch {
+		case errors.As(err, new(tooMany)):
+			return object{}, manifest{}, nil
+		case err != nil:
+			return object{}, manifest{}, err
+		case etcdOf(last) != etcdCluster:
+			continue
+		}
+		m, err := s.verifyRanked(ctx, o)
+		switch {
+		case err == nil:
+			return o, m, nil
+		case fatal(err):
+			return object{}, manifest{}, err
+		}
+		s.note("%s is skipped: %v", last, err)
+	}
+	return object{}, manifest{}, nil
 }
 
 // longestSpan is the longest time in days that newestFirst looks at before it looks at everything that is older.

@@ -23,9 +23,11 @@ const usage = `Usage: kube-snapshot-store -config FILE COMMAND
 Commands:
   put FILE          upload a snapshot, and verify what the store has
   list [-json]      list the snapshots in the store, the newest first
-  get -out FILE [-newest | -name NAME] [-identity FILE]
-                    fetch a snapshot, verify it, and write it to a file. An identity
-                    file of age opens an encrypted one; "-" reads it from standard input
+  get -out FILE [-newest [-etcd ID] | -name NAME] [-identity FILE]
+                    fetch a snapshot, verify it, and write it to a file. -etcd asks for
+                    the newest one of the etcd cluster with that ID, if there is one. An
+                    identity file of age opens an encrypted one; "-" reads it from
+                    standard input
   prune             remove old snapshots, as the configuration says
   version           print the version
 
@@ -145,9 +147,14 @@ func runGet(ctx context.Context, s *store, args []string, in io.Reader, out io.W
 	flags := newFlags("get")
 	newest, name := flags.Bool("newest", false, ""), flags.String("name", "", "")
 	identity, to := flags.String("identity", "", ""), flags.String("out", "", "")
+	etcdCluster := flags.String("etcd", "", "")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *to == "" || *newest == (*name != "") {
 		return fmt.Errorf("%w: get needs -out FILE, and either -newest or -name NAME", errUsage)
 	}
+	if *etcdCluster != "" && (!*newest || !etcdIDForm.MatchString(*etcdCluster)) {
+		return fmt.Errorf("%w: -etcd is for -newest, and needs the ID of an etcd cluster in hex", errUsage)
+	}
+	s.etcdCluster = *etcdCluster
 	identities, err := readIdentities(*identity, in)
 	if err != nil {
 		return err

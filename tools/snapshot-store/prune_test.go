@@ -223,6 +223,17 @@ func TestNewestOfTwoClusters(t *testing.T) {
 	if _, m, err := st.choose(t.Context(), nameOf(3, "b")); err != nil || m.Snapshot != nameOf(3, "b") {
 		t.Errorf("by its name: %s, %v", m.Snapshot, err)
 	}
+	// As after a restore and a defragmentation: who knows the etcd cluster need not compare.
+	for etcdCluster, want := range map[string]string{"b": nameOf(3, "b"), "a": nameOf(1, "a")} {
+		st.etcdCluster = etcdCluster
+		if _, m, err := st.choose(t.Context(), ""); err != nil || m.Snapshot != want {
+			t.Errorf("the newest of %s: %s, %v", etcdCluster, m.Snapshot, err)
+		}
+	}
+	st.etcdCluster = "c" // which has no snapshot yet
+	_, _, err = st.choose(t.Context(), "")
+	wantError(t, "none of the cluster", err, nameOf(3, "b")+" (32800 bytes) is of another etcd cluster than")
+	st.etcdCluster = ""
 	mustPut(t, st, writeSnapshot(t, nameOf(4, "c"), 1<<17))
 	if _, m, err := st.choose(t.Context(), ""); err != nil || m.Snapshot != nameOf(4, "c") {
 		t.Errorf("after a restore: %s, %v", m.Snapshot, err)

@@ -20,6 +20,7 @@ import (
 var (
 	nameForm   = regexp.MustCompile(`^\d{8}T\d{6}Z-[a-z0-9][a-z0-9.-]{0,99}\.db$`)
 	etcdForm   = regexp.MustCompile(`\.etcd-([0-9a-f]{1,16})\.db$`) // its end, which the timer's script writes
+	etcdIDForm = regexp.MustCompile(`^[0-9a-f]{1,16}$`)
 	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 

@@ -23,6 +23,8 @@ type store struct {
 	client *minio.Core
 	server *serverClock
 	notes  io.Writer
+	// etcdCluster is etcd's ID of the cluster whose newest snapshot is wanted; "": that of any one.
+	etcdCluster string
 }
 
 // Each request is repeated if the server is overloaded or the connection fails: for about a

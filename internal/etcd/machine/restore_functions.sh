@@ -72,15 +72,17 @@ fetch() {
 }
 
 # fetch_stored FLAG…: fetches the snapshot $stored ("": the newest verified one) from the bucket that the file $config
-# describes, with the program $store. The age identity, or nothing, is on standard input, and gets into no file. What
-# the program prints is in $work/fetched.
+# describes, with the program $store. If $etcd_cluster is set, the newest is that of the etcd cluster with this ID, if
+# there is one. The age identity, or nothing, is on standard input, and gets into no file. What the program prints is in
+# $work/fetched.
 fetch_stored() {
   # The commands name no path: what the machine has must not become part of them.
   set -- "$@" --setenv=STORE="$store" --setenv=CONFIG="$config" --setenv=STORED="$stored" \
-    --setenv=FETCHED="$work/fetched"
+    --setenv=STORED_OF="${etcd_cluster:-}" --setenv=FETCHED="$work/fetched"
   # shellcheck disable=SC2016 # the service's shell expands it
   commands='identity=$(cat)
     set -- -newest
+    [ -z "$STORED_OF" ] || set -- "$@" -etcd "$STORED_OF"
     [ -z "$STORED" ] || set -- -name "$STORED"
     [ -z "$identity" ] || set -- "$@" -identity -
     printf "%s\n" "$identity" | "$STORE" -config "$CONFIG" get -out "$SNAPSHOT" "$@" >"$FETCHED"'
