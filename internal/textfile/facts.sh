@@ -113,11 +113,28 @@ rotations() {
   done
 }
 
-# interval prints the longest time between the next runs of a calendar expression of systemd.
+# elapses prints when the timer elapses next: with an hourly one, for a week.
+elapses() {
+  TZ=UTC systemd-analyze calendar --iterations=170 -- "$calendar" 2>/dev/null |
+    sed -n 's/^ *\(Next elapse\|Iter[a-z.]* #[0-9]*\): *//p'
+}
+
+# pause prints when the timer has elapsed last, and when it elapses next, as far as that is known.
+pause() {
+  for property in LastTriggerUSec NextElapseUSecRealtime; do
+    TZ=UTC systemctl show --property="$property" --value "${snapshot_timer##*/}" 2>/dev/null | grep .
+  done
+}
+
+seconds() { date -u -f - +%s 2>/dev/null; }
+
+# interval prints the longest time between two runs: the next ones, and the last one and the next. A schedule may have
+# more runs than that between two pauses.
 interval() {
-  TZ=UTC systemd-analyze calendar --iterations=8 -- "$calendar" 2>/dev/null |
-    sed -n 's/^ *\(Next elapse\|Iter[a-z.]* #[0-9]*\): *//p' | while read -r next; do date -u -d "$next" +%s; done |
-    awk 'NR > 1 && $1 - last > longest { longest = $1 - last } { last = $1 } END { if (longest) print longest }'
+  { elapses | seconds; echo; pause | seconds; } | awk '
+    $1 && last && $1 - last > longest { longest = $1 - last }
+    { last = $1 }
+    END { if (longest) print longest }'
 }
 
 list() { # DIRECTORY: the names of the snapshots in it, the oldest first
