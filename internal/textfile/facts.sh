@@ -141,6 +141,11 @@ list() { # DIRECTORY: the names of the snapshots in it, the oldest first
   find "$1" -maxdepth 1 -name '*.db' 2>/dev/null | sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db' | sort
 }
 
+# past leaves out the snapshots that are named after a time that is yet to come: a clock was wrong.
+past() {
+  awk -v latest="$(date -u -d "@$((now + ahead))" +%Y%m%dT%H%M%SZ)" 'substr($0, 1, 16) <= latest'
+}
+
 snapshots() {
   [ -n "$snapshots" ] || return 0
   describe kube_etcd_snapshots_scheduled_timestamp_seconds gauge 'Since when snapshots are scheduled as they are.'
@@ -149,7 +154,7 @@ snapshots() {
   sample kube_etcd_snapshot_interval_seconds '' "$(interval)"
   describe kube_etcd_snapshot_saved_timestamp_seconds gauge \
     'When the last snapshot on this machine was saved and verified: it gets its name afterwards.'
-  newest=$(list "$snapshots" | tail -n 1)
+  newest=$(list "$snapshots" | past | tail -n 1)
   [ -z "$newest" ] || sample kube_etcd_snapshot_saved_timestamp_seconds '' "$(modified "$snapshots/$newest")"
   describe kube_etcd_snapshot_last_run_success gauge 'Whether the last scheduled run on this machine succeeded.'
   if [ -n "$(systemctl show --property=ExecMainExitTimestamp --value "$snapshot_service")" ]; then
@@ -159,7 +164,7 @@ snapshots() {
   fi
   [ -n "$upload" ] || return 0
   sent='' unsent=''
-  for name in $(list "$snapshots"); do
+  for name in $(list "$snapshots" | past); do
     if [ -e "$snapshots/$name.sent" ]; then
       sent=$(modified "$snapshots/$name.sent")
     else

@@ -185,9 +185,12 @@ func TestSnapshots(t *testing.T) {
 	at("snapshots/20260102T000000Z-cp1.db", 2000)
 	at("snapshots/20260103T000000Z-cp1.example.com.db", 3000)
 	at("snapshots/20260104T000000Z-cp1.db.part", 4000)
+	at("snapshots/20990101T000000Z-cp1.db", 4070908800) // by a wrong clock
+	at("snapshots/20990101T000000Z-cp1.db.sent", 4070908800)
 	at("timer", 500)
 	s.Snapshots = &Snapshots{
 		Dir: s.dir + "/snapshots", Calendar: "daily", Timer: s.dir + "/timer", Service: "none.service", Upload: true,
+		Ahead: 10 * time.Minute,
 	}
 	want := map[string]string{"s_scheduled": "500", "_saved": "3000", "_sent": "1010", "_unsent_since": "2000"}
 	if _, err := exec.LookPath("systemd-analyze"); err == nil {

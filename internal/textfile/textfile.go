@@ -39,6 +39,8 @@ type Snapshots struct {
 	Timer    string // the file of the timer, which says since when they are scheduled
 	Service  string
 	Upload   bool // they are sent elsewhere
+	// Ahead is how far a clock may be ahead: a snapshot that is named after a later time is never the last one.
+	Ahead time.Duration
 }
 
 // Announced is an address that the machine announces by BGP.
@@ -186,11 +188,12 @@ func (w Writer) script() string {
 		"resource": w.Resource, outputVariable: w.Output(), "work": "/run/" + w.Name, "record": w.Record,
 		"drill":   w.Drill,
 		"learner": w.Learner, "addresses": strings.Join(w.Addresses, "\n"),
-		"snapshots": "", "calendar": "", "snapshot_timer": "", "snapshot_service": "", "upload": "",
+		"snapshots": "", "calendar": "", "snapshot_timer": "", "snapshot_service": "", "upload": "", "ahead": "0",
 	}
 	if s := w.Snapshots; s != nil {
 		vars["snapshots"], vars["calendar"] = s.Dir, s.Calendar
 		vars["snapshot_timer"], vars["snapshot_service"] = s.Timer, s.Service
+		vars["ahead"] = strconv.Itoa(int(s.Ahead / time.Second))
 		if s.Upload {
 			vars["upload"] = "yes"
 		}

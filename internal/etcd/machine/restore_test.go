@@ -265,6 +265,17 @@ func TestNewestQuestion(t *testing.T) {
 			t.Errorf("the newest is %s, want %s", got, name)
 		}
 	}
+	for name, ahead := range map[string]time.Duration{
+		"-archive/cp1-20260102T030405Z/snapshot.db": time.Hour, // a clock was wrong
+		"-archive/scheduled/a.db":                   5 * time.Minute,
+	} {
+		if err := os.Chtimes(data+name, time.Time{}, time.Now().Add(ahead)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := newest(); got != "-archive/scheduled/a.db" {
+		t.Errorf("the newest is %s, which is of a time that is yet to come", got)
+	}
 }
 
 func TestArchivedSnapshot(t *testing.T) {

@@ -81,7 +81,7 @@ func (m Member) Facts() *textfile.Snapshots {
 	}
 	return &textfile.Snapshots{
 		Dir: scheduledDir(m.DataDir), Calendar: m.Settings.Schedule, Timer: TimerPath, Service: Service,
-		Upload: m.Settings.Upload != "" || m.Settings.S3 != nil,
+		Upload: m.Settings.Upload != "" || m.Settings.S3 != nil, Ahead: MostAhead,
 	}
 }
 
