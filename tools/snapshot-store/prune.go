@@ -29,12 +29,21 @@ var abandoned = 24 * time.Hour
 const keptOfFormer = 3
 
 // prune removes what is older than the newest verified snapshots that are kept, the oldest first, but for the newest
-// ones of each former cluster of etcd. If fewer are verified, nothing is removed. A locked object stays, is no failure,
-// and counts if this run has found it. What one run leaves, the next ones remove.
+// ones of each former cluster of etcd. If fewer are verified, nothing is removed but uploads that were cut. A locked
+// object stays, is no failure, and counts if this run has found it. What one run leaves, the next ones remove.
 func (s *store) prune(ctx context.Context) (pruned, error) {
 	if s.Kept == 0 {
 		return pruned{}, errors.New("kept is 0: the bucket's own rules remove snapshots")
 	}
+	result, err := s.pruneOld(ctx)
+	if err != nil {
+		return result, err
+	}
+	return result, s.removeCut(ctx)
+}
+
+// pruneOld is prune without uploads that were cut.
+func (s *store) pruneOld(ctx context.Context) (pruned, error) {
 	kept := map[string]int{} // etcd cluster → its verified snapshots that are kept
 	oldest, total, err := oldestKept(s.newestFirst(ctx), s.Kept, func(o object) (bool, error) {
 		_, err := s.verifyRanked(ctx, o)
@@ -80,10 +89,7 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 		}
 		return locked, err
 	})
-	if err != nil {
-		return result, err
-	}
-	return result, s.removeCut(ctx)
+	return result, err
 }
 
 // removeOld removes versions, the oldest first, until it has tried mostTried. remove reports whether one is locked.

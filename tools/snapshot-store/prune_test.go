@@ -141,7 +141,7 @@ func TestPruneRefused(t *testing.T) {
 // TestPruneCut removes the parts of uploads that were cut more than a day ago, not of newer ones.
 func TestPruneCut(t *testing.T) {
 	s := newServer(t, false)
-	c, _ := s.config(func(c *config) { c.Kept = 1 })
+	c, _ := s.config(func(c *config) { c.Kept = 2 }) // of which there is one so far
 	st := opened(t, c)
 	mustPut(t, st, writeSnapshot(t, name(1), 1<<16))
 	core := minio.Core{Client: s.client}

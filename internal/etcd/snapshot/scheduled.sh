@@ -63,9 +63,9 @@ send_each() {
     [ ! -e "$at/$name.sent" ] || continue
     status=0
     deliver "$at/$name" || status=$?
+    tried=yes
     if [ "$status" -eq 0 ]; then
       : >"$at/$name.sent"
-      sent=yes
       failures=0
       echo "$name was uploaded"
     elif [ "$(remaining)" -le 0 ]; then
@@ -112,9 +112,10 @@ limit() {
 # remaining prints the seconds that are left for uploads.
 remaining() { echo $((started + upload_limit - $(uptime))); }
 
-# sweep removes old snapshots in the bucket, after an upload.
+# sweep removes old snapshots in the bucket, and the parts of uploads that were cut, after an upload. It may have failed:
+# while each of them is cut, nothing else would remove the parts.
 sweep() {
-  [ -n "$store" ] && [ "$store_kept" -gt 0 ] && [ -n "$sent" ] || return 0
+  [ -n "$store" ] && [ "$store_kept" -gt 0 ] && [ -n "$tried" ] || return 0
   "$store" -config "$upload" prune </dev/null || fail "old snapshots in the bucket were not removed; the next run tries again"
 }
 
@@ -176,7 +177,7 @@ mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
 part
 file=''
-sent=''
+tried=''
 if ! ask; then
   fail "the member at $endpoint does not answer or has no leader: $said"
 elif [ "$leader" != "$(value MemberID)" ]; then

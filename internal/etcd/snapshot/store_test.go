@@ -149,7 +149,7 @@ func TestStoreScript(t *testing.T) {
 		sent                     bool
 	}{
 		"uploaded":     {"7", "", "was uploaded", "put prune", true},
-		"not uploaded": {"7", "put", "was not uploaded; the next run tries again", "put", false},
+		"not uploaded": {"7", "put", "was not uploaded; the next run tries again", "put prune", false},
 		"not swept":    {"7", "prune", "old snapshots in the bucket were not removed", "put prune", true},
 		"never swept":  {"0", "", "was uploaded", "put", true},
 	} {
@@ -161,7 +161,7 @@ func TestStoreScript(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		script := "dir=" + dir + " store=" + dir + "/program store_kept=" + c.kept + " upload=/conf sent='' failed=''\n" +
+		script := "dir=" + dir + " store=" + dir + "/program store_kept=" + c.kept + " upload=/conf tried='' failed=''\n" +
 			unhurried + "fail() { echo \"$*\"; }\nsnapshots() { echo " + name + "; }\n" + send + "\nsend\nsweep\n"
 		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
@@ -215,7 +215,7 @@ func TestUploadHangs(t *testing.T) {
 			program = dir + "/program"
 		}
 		script := "dir=" + dir + " store=" + program + " upload=" + dir + "/program kept=1 cluster=prod member=cp1\n" +
-			"sent='' failed='' file=" + third + " started=$(cut -d . -f 1 /proc/uptime) upload_limit=3\n" +
+			"tried='' failed='' file=" + third + " started=$(cut -d . -f 1 /proc/uptime) upload_limit=3\n" +
 			"fail() { echo \"$*\"; }\n" + functions +
 			"\nprune uploaded\necho --\n(cd \"$dir\" && echo *.db)\nsend\nprune\n(cd \"$dir\" && echo *.db)\n"
 		begun := time.Now()
@@ -296,7 +296,7 @@ func TestSendGoesOn(t *testing.T) {
 		if c.store {
 			store = dir + "/program"
 		}
-		script := "dir=" + dir + " store=" + store + " upload=" + dir + "/program cluster=prod member=cp1 sent=''\n" +
+		script := "dir=" + dir + " store=" + store + " upload=" + dir + "/program cluster=prod member=cp1 tried=''\n" +
 			unhurried + "fail() { echo \"$*\" >&2; }\nsnapshots() { printf 'a\\nb\\nc\\nd\\n'; }\n" + send + "\nsend\n"
 		command := exec.CommandContext(t.Context(), "sh", "-euc", script)
 		var noted strings.Builder
@@ -323,9 +323,9 @@ func TestSendNewestFirst(t *testing.T) {
 	_, send, _ := strings.Cut(string(scheduledScript), "# send uploads")
 	send, _, _ = strings.Cut("# "+send, "# sweep removes")
 	dir := t.TempDir()
-	script := "dir=" + dir + " store=/program sent=''\nupload_limit=2700\nfail() { echo \"$*\"; }\n" +
+	script := "dir=" + dir + " store=/program tried=''\nupload_limit=2700\nfail() { echo \"$*\"; }\n" +
 		"snapshots() { printf 'a\\nb\\nc\\nd\\ne\\n'; }\n" + send +
-		"\nremaining() { [ -n \"$sent\" ] && echo 0 || echo 9; }\n" +
+		"\nremaining() { [ -n \"$tried\" ] && echo 0 || echo 9; }\n" +
 		"deliver() { [ \"$(remaining)\" -gt 0 ]; }\nsend\n"
 	out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
 	marks, _ := filepath.Glob(dir + "/*.sent")
