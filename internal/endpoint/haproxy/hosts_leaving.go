@@ -58,16 +58,16 @@ func checkLeaving(s, leaving Spec, seen, gone map[string]balancer) error {
 	refusal := &problem.Problem{
 		Summary: "Endpoint " + s.Address + " not changed", Attribute: "haproxy.hosts", Unchanged: problem.Nothing,
 	}
-	what := "has a list of the replicas"
+	why := "no host that stays has a list of the replicas"
 	knows := func(b balancer) bool { return len(b.servers) > 0 }
 	if len(listed) > 0 {
-		what = "lists a replica that serves"
+		why = "no host that stays lists a replica that serves"
 		knows = func(b balancer) bool { return slices.ContainsFunc(b.stats, stat.up) }
 	}
 	knowing := slices.DeleteFunc(names(gone), func(name string) bool { return !knows(gone[name]) })
 	if len(knowing) > 0 {
 		refusal.Host = leaving.labels(knowing)
-		refusal.Cause = "these hosts leave, and no host that stays " + what + ": clients would lose the API"
+		refusal.Cause = "these hosts leave, and " + why + ": clients would lose the API"
 		refusal.Next = "apply twice: first keep one of these hosts in haproxy.hosts, so that the others get its list, then " +
 			"take it out"
 		return refusal
