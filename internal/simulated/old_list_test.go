@@ -19,7 +19,7 @@ import (
 // each was told of. known is by name of the machine.
 func judge(machines []*machine) (known func() map[string]string) {
 	var mu sync.Mutex
-	told := map[string]string{}
+	counts := map[string]string{}
 	for _, m := range machines {
 		f := front(func(line string, channel ssh.Channel, honest func(io.Reader, io.Writer) error) error {
 			switch {
@@ -27,7 +27,7 @@ func judge(machines []*machine) (known func() map[string]string) {
 				words, _, _ := nextCall(line)
 				others := variables(words[slices.Index(words, "-euc")+1])["known"]
 				mu.Lock()
-				told[m.name] = others
+				counts[m.name] = others
 				mu.Unlock()
 				m.mu.Lock()
 				defer m.mu.Unlock()
@@ -51,7 +51,7 @@ func judge(machines []*machine) (known func() map[string]string) {
 	return func() map[string]string {
 		mu.Lock()
 		defer mu.Unlock()
-		return maps.Clone(told)
+		return maps.Clone(counts)
 	}
 }
 
