@@ -31,13 +31,13 @@ func (f *fleet) expire(name string) {
 			f.t.Fatal(err)
 		}
 		at := machine.CertificatePath(leaf)
-		for path, text := range map[string]string{
+		for at, text := range map[string]string{
 			at: pair.Certificate, strings.TrimSuffix(at, ".crt") + ".key": pair.PrivateKey,
 		} {
-			file := m.files[path]
+			file := m.files[at]
 			file.Content = []byte(text)
-			m.files[path] = file
-			if err := os.WriteFile(m.at(path), file.Content, 0o600); err != nil {
+			m.files[at] = file
+			if err := os.WriteFile(m.at(at), file.Content, 0o600); err != nil {
 				f.t.Fatal(err)
 			}
 		}
