@@ -77,14 +77,14 @@ func snapshotFileIn(output string) (*SnapshotFile, error) {
 }
 
 // newestQuestion prints the path and the time of the newest snapshot of $data: a scheduled or requested one, one from
-// before an upgrade, or the last one of a destroyed cluster. Only the last is on the disk of the data. One that was saved
-// at a time that is yet to come is left out: a clock was wrong.
+// before an upgrade, or the last one of a destroyed cluster. Only the last is on the disk of the data. One that was
+// saved at a time that is yet to come is left out: a clock was wrong.
 var newestQuestion = snapshot.OwnFunctions + `for file in "$data-archive"/scheduled/*.db "$data-archive"/upgrades/*.db \
   "$data-archive"/requested/*.db "$data-archive"/*/snapshot.db "$data/archive"/*/snapshot.db; do
   case $file in "$data/archive"/*) owned "$data/archive" || continue ;; esac
   [ ! -f "$file" ] || [ -L "$file" ] || stat -c '%Y %n' -- "$file"
-done | awk -v latest="$(($(date +%s) + ` + host.Script(strconv.Itoa(int(snapshot.MostAhead/time.Second))) + `))" '$1 <= latest' |
-  sort -n | tail -n 1
+done | awk -v latest="$(($(date +%s) + ` + host.Script(strconv.Itoa(int(snapshot.MostAhead/time.Second))) +
+	`))" '$1 <= latest' | sort -n | tail -n 1
 `
 
 // ArchivedSnapshot is a snapshot in the archive of a machine.
