@@ -3,14 +3,12 @@ package etcd
 import (
 	"context"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -135,7 +133,7 @@ func TestExpiredMemberIsNotDeletedAsDead(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3", "cp4")
 	f.calm(specs["cp1"])
 	f.kill("cp4", true)
-	f.expire("cp3")
+	f.expire("cp3", pki.EtcdServer("cp3", f.address("cp3")))
 	f.clusters = f.coordinator()
 	s, v := specs["cp3"], f.view(specs["cp1"])
 	m, _ := v.ByName("cp3")
@@ -147,18 +145,4 @@ func TestExpiredMemberIsNotDeletedAsDead(t *testing.T) {
 		t.Errorf("delete of a member that votes beside a dead one: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3 cp4")
-}
-
-// expire replaces the server certificate of a member by one that has expired.
-func (f *fleet) expire(name string) {
-	f.t.Helper()
-	pair, err := f.bundle.Issue(pki.EtcdServer(name, f.address(name)), time.Now().Add(-2*time.Minute), time.Minute)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for file, content := range map[string]string{"server.crt": pair.Certificate, "server.key": pair.PrivateKey} {
-		if err := os.WriteFile(f.machine(name).at(layout.PKIDir+"/"+file), []byte(content), 0o600); err != nil {
-			f.t.Fatal(err)
-		}
-	}
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// expire replaces the certificates of a member by those of two years ago.
-func (f *fleet) expire(name string) {
+// expire replaces certificates of a member by those of two years ago.
+func (f *fleet) expire(name string, leaves ...pki.Leaf) {
 	f.t.Helper()
 	m := f.machine(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, leaf := range machine.Leaves(name, m.address) {
+	for _, leaf := range leaves {
 		pair, err := f.bundle.Issue(leaf, time.Now().AddDate(-2, 0, 0), 0)
 		if err != nil {
 			f.t.Fatal(err)
@@ -60,7 +60,7 @@ func TestExpiredCertificates(t *testing.T) {
 	f.create(specs, trio...)
 	f.calm(specs[trio[0]])
 	for _, name := range trio {
-		f.expire(name)
+		f.expire(name, machine.Leaves(name, f.address(name))...)
 	}
 	f.clusters = f.coordinator()
 	first := specs[trio[0]]
