@@ -19,14 +19,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// expire replaces certificates of a member by those of two years ago.
+// expire replaces certificates of a member by those that have expired.
 func (f *fleet) expire(name string, leaves ...pki.Leaf) {
 	f.t.Helper()
 	m := f.machine(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, leaf := range leaves {
-		pair, err := f.bundle.Issue(leaf, time.Now().AddDate(-2, 0, 0), 0)
+		pair, err := f.bundle.Issue(leaf, time.Now().Add(-2*time.Minute), time.Minute)
 		if err != nil {
 			f.t.Fatal(err)
 		}

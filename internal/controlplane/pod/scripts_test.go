@@ -23,19 +23,21 @@ esac
 `
 
 // standInKubelet is a stand-in for the kubelet: it ends the container of a manifest that has changed or is gone, and
-// then starts one for what is there.
+// then starts one for what is there. It ends with the test's process, also if that is killed.
 const standInKubelet = `#!/bin/sh
-ran=
-while [ ! -e "$STATE/end" ]; do
-  now=$(cat "$STATE/manifests/kube-scheduler.yaml" 2>/dev/null | sha256sum)
-  if [ "$now" != "$ran" ]; then
+manifest=$STATE/manifests/kube-scheduler.yaml
+same() {
+  if [ -e "$manifest" ]; then cmp -s "$manifest" "$STATE/ran"; else [ ! -e "$STATE/ran" ]; fi
+}
+while kill -0 "$PPID" 2>/dev/null; do
+  if ! same; then
+    cp "$manifest" "$STATE/ran" 2>/dev/null || rm -f "$STATE/ran"
     sed 's/RUNNING/STOPPED/' "$STATE/containers" >"$STATE/next"
     sleep 0.3
-    if [ -e "$STATE/manifests/kube-scheduler.yaml" ]; then
+    if [ -e "$STATE/ran" ]; then
       echo "$(date +%N | sha256sum | cut -c 1-16) kube-scheduler RUNNING $$" >>"$STATE/next"
     fi
     mv "$STATE/next" "$STATE/containers"
-    ran=$now
   fi
   sleep 0.05
 done
