@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -51,7 +52,9 @@ func TestInTimeKeepsErrors(t *testing.T) {
 
 // TestInTimeWithoutConnection: a machine to which there is no connection in the whole time is unreachable. One that had
 // less time is not.
-func TestInTimeWithoutConnection(t *testing.T) {
+func TestInTimeWithoutConnection(t *testing.T) { synctest.Test(t, inTimeWithoutConnection) }
+
+func inTimeWithoutConnection(t *testing.T) {
 	dial := func(ctx context.Context) error {
 		<-ctx.Done()
 		return fmt.Errorf("%w: %w", errNotConnected, ctx.Err())

@@ -18,7 +18,7 @@ func TestHandshakes(t *testing.T) {
 	const valid, expired = 0, -2 * time.Minute // when it was issued, for a minute
 	bundle, certificate := authority(t)
 	_, strange := authority(t)
-	config, err := TLS(bundle, time.Now())
+	config, err := TLS(bundle, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
