@@ -115,8 +115,10 @@ func TestAvailabilityOfClusters(t *testing.T) {
 			},
 		}, []string{"- etcd: from 1 to 2 members", "- API: from 1 to 2 servers."}, nil},
 		"servers move, and one is added": {
-			three, []edit{creating("cp3"), moving(replica1), moving(replica2), moving(replica3)},
-			[]string{"- API: from 2 to 3 servers."}, []string{"the first of this endpoint"},
+			three,
+			[]edit{creating("cp3"), moving(replica1), moving(replica2), moving(replica3)},
+			[]string{"- API: from 2 to 3 servers."},
+			[]string{"the first of this endpoint"},
 		},
 		"one that is added to an ID that is known later": {three, []edit{
 			creating("cp3"), func(t *testing.T, d map[string]any) {
@@ -153,17 +155,20 @@ func TestAvailabilityOfClusters(t *testing.T) {
 			"- API: a server is out of rotation while its only etcd member restarts or is replaced.\n",
 		}, []string{"no reads and no writes", "only server stops"}},
 		"a member of another state's cluster restarts": {
-			[]string{"cp1"}, []edit{among(3, "cp1"), reflagged("cp1")},
+			[]string{"cp1"},
+			[]edit{among(3, "cp1"), reflagged("cp1")},
 			[]string{"- etcd: members restart one at a time. 2 of 3 members are not in this plan; quorum is 2.\n"},
 			[]string{"no reads and no writes", "no quorum now"},
 		},
 		"it is destroyed": {
-			[]string{"cp1"}, []edit{among(3, "cp1"), destroying("cp1")},
+			[]string{"cp1"},
+			[]edit{among(3, "cp1"), destroying("cp1")},
 			[]string{"- etcd: from 3 to 2 members, one at a time. Quorum stays 2.\n"},
 			[]string{"the cluster is destroyed", "no quorum now"},
 		},
 		"one joins it": {
-			[]string{"cp1"}, []edit{among(3, "cp1"), creating("cp1")},
+			[]string{"cp1"},
+			[]edit{among(3, "cp1"), creating("cp1")},
 			[]string{"- etcd: 1 member is new. Its `peers` have 2 machines that are not in this plan.\n"},
 			[]string{"Nothing depends on it"},
 		},
