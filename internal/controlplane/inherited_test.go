@@ -564,8 +564,9 @@ func TestInheritedAuditLog(t *testing.T) {
 		files[at] = strings.Replace(files[at], before, after, 1)
 	}
 	s := inheritedSpec(t, files)
-	if got := s.ExtraArgs[release.APIServer][component.AuditLogFlag]; got != "/var/log/kubernetes/audit/audit.log" || !s.Audit.Off {
-		t.Errorf("the audit log is %q, audit %+v", got, s.Audit)
+	log := s.ExtraArgs[release.APIServer][component.AuditLogFlag]
+	if log != "/var/log/kubernetes/audit/audit.log" || !s.Audit.Off {
+		t.Errorf("the audit log is %q, audit %+v", log, s.Audit)
 	}
 	if got := s.ExtraVolumes[release.APIServer]["audit-log"].MountPath; got != "/var/log/kubernetes/audit" {
 		t.Errorf("it is mounted at %q", got)

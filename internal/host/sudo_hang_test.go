@@ -20,7 +20,7 @@ func hangingSudo(t *testing.T, connectTimeout time.Duration) (*testServer, *Host
 	}
 	s.environment = []string{"PATH=" + programs + ":" + os.Getenv("PATH")}
 	config := configFor(s, client)
-	config.Credentials.User = "user"
+	config.User = "user"
 	config.ConnectTimeout = connectTimeout
 	return s, openPool(t, config).Host(Target{Address: machineName})
 }

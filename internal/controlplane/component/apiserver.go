@@ -42,8 +42,8 @@ const watchGrace = "5s"
 // servers of a rolling restart.
 const goawayChance = "0.001"
 
-// AuditLogDir is where the provider has an API server write its audit log, and the only directory that the API server of
-// a unit may write to. A static pod may have a volume elsewhere.
+// AuditLogDir is where the provider has an API server write its audit log, and the only directory that the API server
+// of a unit may write to. A static pod may have a volume elsewhere.
 const AuditLogDir = "/var/log/" + release.APIServer
 
 // APIServer follows kubeadm's getAPIServerCommand (v1.36,

@@ -174,8 +174,8 @@ func ValidateAudit(a Audit, extra map[string]string) error {
 	return validatePolicy(a.Policy)
 }
 
-// IncompleteAudit returns the flags of an audit log that somebody else has configured, if they are not all of those that
-// the provider sets: a replica has them as extra arguments then. It returns nil if they are all or none.
+// IncompleteAudit returns the flags of an audit log that somebody else has configured, if they are not all of those
+// that the provider sets: a replica has them as extra arguments then. It returns nil if they are all or none.
 func IncompleteAudit(flags map[string]string) map[string]string {
 	args, missing := map[string]string{}, false
 	for flag := range (Replica{}).AuditFlags() {
