@@ -387,8 +387,7 @@ func TestPruneFollowsNoLink(t *testing.T) {
 			if err != nil || !slices.Equal(left, there) {
 				t.Errorf("left are %q, %v, want %q", left, err, there)
 			}
-			out, err := exec.Command("sh", "-euc", string(host.Assignments(archiveVars(d.data, "cp1", 1))+
-				newestQuestion)).CombinedOutput()
+			out, err := exec.Command("sh", "-euc", string(host.Assignments(newestVars(d.data))+newestQuestion)).CombinedOutput()
 			if err != nil || len(out) > 0 {
 				t.Errorf("a snapshot there is found: %s, %v", out, err)
 			}

@@ -241,7 +241,7 @@ func TestNewestQuestion(t *testing.T) {
 	newest := func() string {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), "sh", "-euc",
-			string(host.Assignments(map[string]string{"data": data})+newestQuestion)).Output()
+			string(host.Assignments(newestVars(data))+newestQuestion)).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,14 +78,18 @@ func snapshotFileIn(output string) (*SnapshotFile, error) {
 
 // newestQuestion prints the path and the time of the newest snapshot of $data: a scheduled or requested one, one from
 // before an upgrade, or the last one of a destroyed cluster. Only the last is on the disk of the data. One that was
-// saved at a time that is yet to come is left out: a clock was wrong.
+// saved later than $ahead seconds from now is left out: a clock was wrong.
 var newestQuestion = snapshot.OwnFunctions + `for file in "$data-archive"/scheduled/*.db "$data-archive"/upgrades/*.db \
   "$data-archive"/requested/*.db "$data-archive"/*/snapshot.db "$data/archive"/*/snapshot.db; do
   case $file in "$data/archive"/*) owned "$data/archive" || continue ;; esac
   [ ! -f "$file" ] || [ -L "$file" ] || stat -c '%Y %n' -- "$file"
-done | awk -v latest="$(($(date +%s) + ` + host.Script(strconv.Itoa(int(snapshot.MostAhead/time.Second))) +
-	`))" '$1 <= latest' | sort -n | tail -n 1
+done | awk -v latest="$(($(date +%s) + ahead))" '$1 <= latest' | sort -n | tail -n 1
 `
+
+// newestVars returns the variables of newestQuestion. A clock may be ahead of another one by $ahead seconds.
+func newestVars(dataDir string) map[string]string {
+	return map[string]string{"data": dataDir, "ahead": strconv.Itoa(int(snapshot.MostAhead / time.Second))}
+}
 
 // ArchivedSnapshot is a snapshot in the archive of a machine.
 type ArchivedSnapshot struct {
@@ -95,7 +99,7 @@ type ArchivedSnapshot struct {
 
 // NewestSnapshot finds the newest snapshot in the archives of a data directory; nil if there is none.
 func NewestSnapshot(ctx context.Context, m Machine, dataDir string) (*ArchivedSnapshot, error) {
-	facts, err := m.Observe(ctx, host.Query{Script: newestQuestion, Vars: map[string]string{"data": dataDir}})
+	facts, err := m.Observe(ctx, host.Query{Script: newestQuestion, Vars: newestVars(dataDir)})
 	if err != nil {
 		return nil, err
 	}
