@@ -70,7 +70,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted b
 		return Status{}, false, notBegun(s, err)
 	}
 	if err := install(ctx, s); err != nil {
-		return Status{}, false, withNode(err, f)
+		return Status{}, false, withNode(err, s.Replica, f)
 	}
 	d.isCreate = f.Record.ClusterID == ""
 	d.agents = r.agentsToAwait(ctx, s, f, d)

@@ -9,6 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -30,14 +32,22 @@ func TestPreflightAcceptsAnInterruptedCreate(t *testing.T) {
 func TestCreateEndsAfterTheKubelet(t *testing.T) {
 	s := unreachable(t)
 	s.Runtime = component.StaticPod
-	for _, missing := range []bool{false, true} {
-		err := withNode(provideImages(t.Context(), s), machine.Observed{NodeMissing: missing})
-		if text := cptest.Text(err); err == nil || problem.Untouched(err) == missing ||
-			strings.Contains(text, "containerd and the kubelet are installed") != missing {
-			t.Errorf("the kubelet was missing: %t: %s", missing, text)
+	cutOff := machine.Observed{Facts: host.Facts{Files: map[string]host.FileState{node.RecordPath: {Content: "{}"}}}}
+	for name, c := range map[string]struct {
+		f         machine.Observed
+		installed bool
+	}{
+		"the kubelet was there":                      {machine.Observed{}, false},
+		"the kubelet was missing":                    {machine.Observed{NodeMissing: true}, true},
+		"a Create that was cut off has installed it": {cutOff, true},
+	} {
+		err := withNode(provideImages(t.Context(), s), s.Replica, c.f)
+		if text := cptest.Text(err); err == nil || problem.Untouched(err) == c.installed ||
+			strings.Contains(text, "containerd and the kubelet are installed") != c.installed {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
-	if err := withNode(nil, machine.Observed{NodeMissing: true}); err != nil {
+	if err := withNode(nil, s.Replica, machine.Observed{NodeMissing: true}); err != nil {
 		t.Error(err)
 	}
 }

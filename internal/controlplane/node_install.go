@@ -27,9 +27,10 @@ func installNode(ctx context.Context, s Spec) error {
 
 // withNode returns the failure of an installation. One on a machine that has got containerd and a kubelet by then has
 // changed something, which the state of a failed Create has to keep.
-func withNode(err error, f machine.Observed) error {
+func withNode(err error, s component.Replica, f machine.Observed) error {
 	var p *problem.Problem
-	if f.NodeMissing && errors.As(err, &p) && p.Unchanged == problem.Nothing {
+	installed := f.NodeMissing || f.IsEmpty(s) && !f.IsGone(s) // by this Create, or by one that was cut off
+	if installed && errors.As(err, &p) && p.Unchanged == problem.Nothing {
 		p.Unchanged = "no component was started. containerd and the kubelet are installed, and are removed with the replica."
 	}
 	return err

@@ -111,7 +111,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	}
 	if !changesVersion(s, f) {
 		if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
-			return Status{}, withNode(err, f)
+			return Status{}, withNode(err, s.Replica, f)
 		}
 	}
 	if err := bindBeforeCertificateChange(ctx, asObserved(s, f), d); err != nil {

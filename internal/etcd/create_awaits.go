@@ -24,7 +24,6 @@ func (cl *cluster) afterRemoval(ctx context.Context, s Spec, err error) (bool, e
 	}
 	problem.Progress(ctx, "etcd %s: waiting until member %s is removed, which this run destroys", s.Name, taken.name)
 	cl.await(s.Name, taken.name)
-	defer cl.await(s.Name, "")
 	for cl.leavingMembers()[taken.name] {
 		ended := wait.Pause(ctx, cl.pace.Poll)
 		switch {

@@ -178,16 +178,22 @@ func TestArrivals(t *testing.T) {
 	cl.created("c", errors.New("it does not start"))
 	cl.await("b", "cp2")
 	cl.countLeaving("cp2", +1)
-	want := arrivals{[]string{"a"}, []string{"b"}, []string{"c"}}
+	want := arrivals{pending: []string{"a"}, awaiting: []string{"b"}, failed: []string{"c"}}
 	if got := cl.arrivals(); !reflect.DeepEqual(got, want) {
 		t.Errorf("while it leaves: %+v", got)
 	}
 	cl.countLeaving("cp2", -1)
 	cl.forgetFailure("a")
 	cl.forgetFailure("c")
-	want = arrivals{pending: []string{"a", "b"}}
+	want = arrivals{pending: []string{"a", "b"}, following: []string{"b"}}
 	if got := cl.arrivals(); !reflect.DeepEqual(got, want) {
 		t.Errorf("when it has left: %+v", got)
+	}
+	cl.created("b", nil)
+	cl.creating("b")
+	want = arrivals{pending: []string{"a", "b"}}
+	if got := cl.arrivals(); !reflect.DeepEqual(got, want) {
+		t.Errorf("in another Create of the same name: %+v", got)
 	}
 }
 

@@ -144,7 +144,7 @@ func (l *removal) input(sv observation) leaveInput {
 	}
 	in.OnVolume = in.Self.HoldsVolume(l.s.Spec) && in.Self.Volume.Identity.Has() && !in.Self.Volume.InPlace()
 	creates := l.cl.arrivals()
-	in.Pending, in.Awaiting = creates.pending, creates.awaiting
+	in.Pending, in.Following, in.Awaiting = creates.pending, creates.following, creates.awaiting
 	in.Failed = slices.DeleteFunc(creates.failed, func(name string) bool { return in.Leaving[name] })
 	for _, m := range sv.sorted() {
 		if m.Address != l.s.Host.Address() {

@@ -59,6 +59,7 @@ type leaveInput struct {
 	OnVolume  bool
 	Protected bool     // deletion protection: the cluster must not be destroyed
 	Pending   []string // members whose Create is in progress in this process
+	Following []string // the same, and a removal of this run has made room for the member
 	Awaiting  []string // the same, and the Create waits for a removal: it ends no wait of a Delete
 	Failed    []string // members whose Create has failed in this process
 }
@@ -136,6 +137,11 @@ func decideLeave(in leaveInput) leaveDecision {
 	}
 	err := membership.MayRemove(in.toLeave(), entry.ID)
 	switch {
+	case err == nil && len(in.Following) > 0 && entry.Healthy && !entry.Learner:
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRemove, ID: entry.ID, Reason: "this run has removed members, and others join in " +
+				"their place: " + strings.Join(in.Following, ", "),
+		}
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
 	case errors.Is(err, membership.ErrLastMember) && len(in.View.Learners()) > 0 &&

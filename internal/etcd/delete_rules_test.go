@@ -74,6 +74,10 @@ func TestDecideLeave(t *testing.T) {
 	others := []machine.Observed{runs(established("cp2")), runs(established("cp3"))}
 	stopped := []machine.Observed{established("cp2"), established("cp3")}
 	three := func(f machine.Observed) leaveInput { return leaveInput{Self: f, Others: others} }
+	following := func(in leaveInput) leaveInput {
+		in.Pending, in.Following = []string{"a", "b"}, []string{"a"}
+		return in
+	}
 
 	for _, c := range []struct {
 		name      string
@@ -88,6 +92,11 @@ func TestDecideLeave(t *testing.T) {
 	}{
 		{name: "one of three", in: three(runs(established("cp1"))), view: view("Lhh"), want: leaveRemove},
 		{name: "a dead one of three", in: three(lost("cp1")), view: view("dLh"), want: leaveRemove},
+		{
+			name: "one joins in the place of another", in: following(three(runs(established("cp1")))), view: view("Lhh"),
+			want: leaveWait, otherwise: leaveRemove, reason: "others join in their place: a",
+		},
+		{name: "a dead one, meanwhile", in: following(three(lost("cp1"))), view: view("dLh"), want: leaveRemove},
 		{
 			name: "beside a dead one", in: three(runs(established("cp1"))), view: view("Lhd"), want: leaveWait,
 			otherwise: leaveRefuse, reason: "lose quorum",

@@ -82,9 +82,12 @@ func (l *removal) again(ctx context.Context, since *wait.Clock, v membership.Vie
 }
 
 func (l *removal) refused(v membership.View, err error) error {
+	cause := "the cluster refused the removal: " + err.Error()
+	if errors.Is(err, errStillLeads) {
+		cause = err.Error()
+	}
 	return &problem.Problem{
-		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(),
-		Err:       err,
+		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: cause, Err: err,
 		Unchanged: problem.Nothing, Next: "check the logs of the members, then destroy again", Detail: v.String(),
 	}
 }

@@ -18,6 +18,7 @@ func (cl *cluster) creating(name string) {
 func (cl *cluster) created(name string, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	delete(cl.awaits, name)
 	if delete(cl.creates, name); err != nil {
 		cl.creates[name] = err
 	}
@@ -32,7 +33,7 @@ func (cl *cluster) forgetFailure(name string) {
 	}
 }
 
-// await records that the Create of a member waits until another one is removed; "": it does not.
+// await records that the Create of a member waits until another one is removed, and follows it then.
 func (cl *cluster) await(name, removed string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -55,9 +56,10 @@ func (c *Clusters) Creating(clusterID string) []string {
 
 // arrivals are the members whose Create is in progress, or has failed in this process.
 type arrivals struct {
-	pending  []string
-	awaiting []string // their Creates wait for a Delete that is in progress
-	failed   []string
+	pending   []string
+	following []string // the pending ones whose Creates have waited for a Delete, which has ended
+	awaiting  []string // their Creates wait for a Delete that is in progress
+	failed    []string
 }
 
 func (cl *cluster) arrivals() arrivals {
@@ -72,6 +74,9 @@ func (cl *cluster) arrivals() arrivals {
 			all.awaiting = append(all.awaiting, name)
 		default:
 			all.pending = append(all.pending, name)
+			if cl.awaits[name] != "" {
+				all.following = append(all.following, name)
+			}
 		}
 	}
 	return all

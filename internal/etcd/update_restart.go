@@ -53,7 +53,11 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 	}
 	err := handOver(ctx, c.clients, *v, entry)
 	if errors.Is(err, errStillLeads) {
-		return false, c.waitFor(ctx, &c.moving, v, err)
+		over, ended := c.cl.waitForAttempt(ctx, c.turn, &c.moving)
+		if over {
+			ended = c.refuseRestart(v, err)
+		}
+		return false, ended
 	}
 	c.moving.End()
 	return false, err
@@ -62,16 +66,15 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 // waitOrRefuse waits a moment, and refuses when the waiting time or the deadline is over.
 // A wait that has just timed out for one member is not repeated for the next one.
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	return c.waitFor(ctx, &c.since, v, cause)
+	over, err := c.cl.waitForRules(ctx, v, c.turn, &c.since)
+	if !over {
+		return err
+	}
+	return c.refuseRestart(v, cause)
 }
 
-// waitFor is waitOrRefuse with the clock of one condition.
-func (c *updating) waitFor(ctx context.Context, since *wait.Clock, v *membership.View, cause error) error {
-	over, err := c.cl.waitForRules(ctx, v, c.turn, since)
-	switch {
-	case !over:
-		return err
-	case c.step.due():
+func (c *updating) refuseRestart(v *membership.View, cause error) error {
+	if c.step.due() {
 		return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
 	}
 	return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
@@ -95,7 +98,24 @@ func (cl *cluster) waitForRules(
 		over, cl.lastWaitTimeout = true, time.Now()
 	}
 	cl.mu.Unlock()
-	if over || wait.Pause(ctx, 5*cl.pace.Poll) != nil {
+	if over {
+		return true, nil
+	}
+	return cl.pause(ctx, turn)
+}
+
+// waitForAttempt waits a moment before an attempt that has failed is made again. over means that they have failed for
+// too long, by their own clock.
+func (cl *cluster) waitForAttempt(ctx context.Context, turn *wait.Turn, since *wait.Clock) (over bool, err error) {
+	if since.Begin(turn); since.Lasted() > cl.pace.StallTimeout {
+		return true, nil
+	}
+	return cl.pause(ctx, turn)
+}
+
+// pause waits a moment, in which others have their turn. over means that the time of the operation is.
+func (cl *cluster) pause(ctx context.Context, turn *wait.Turn) (over bool, err error) {
+	if wait.Pause(ctx, 5*cl.pace.Poll) != nil {
 		return true, nil
 	}
 	if waiting, _ := turn.Others(); waiting > 0 {

@@ -24,6 +24,7 @@ type taking struct {
 	f           machine.Observed
 	others      []machine.Observed
 	since       wait.Clock // of the wait for the rules
+	moving      wait.Clock // of the attempts to move leadership away
 	outageBegun bool       // on the machine that the member leaves
 	checked     bool       // that the others reach a member on the machine
 	released    string     // the machine whose volume this call has released

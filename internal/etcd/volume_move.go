@@ -95,8 +95,13 @@ func (t *taking) handOver(
 ) error {
 	err := handOver(ctx, clients, v, &entry)
 	if errors.Is(err, errStillLeads) {
-		return t.waitOrRefuse(ctx, &v, err)
+		over, ended := t.cl.waitForAttempt(ctx, t.turn, &t.moving)
+		if over {
+			ended = t.notMoved(&v, err)
+		}
+		return ended
 	}
+	t.moving.End()
 	return err
 }
 
@@ -105,6 +110,10 @@ func (t *taking) waitOrRefuse(ctx context.Context, v *membership.View, cause err
 	if !over {
 		return err
 	}
+	return t.notMoved(v, cause)
+}
+
+func (t *taking) notMoved(v *membership.View, cause error) error {
 	return refusal("etcd member not moved", t.s, v, cause.Error(), problem.Nothing,
 		"recover the unhealthy members or replace the dead ones, then apply again")
 }
