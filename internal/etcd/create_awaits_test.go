@@ -161,10 +161,7 @@ func TestNamesakeLeaves(t *testing.T) {
 	if created[0] != nil || deleted[0] != nil {
 		t.Errorf("create: %v\ndelete: %v", created[0], deleted[0])
 	}
-	v := f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
-	if m, _ := v.ByName("cp3"); m.Address() != f.address("cp4") {
-		t.Errorf("cp3 is at %s", m.Address())
-	}
+	f.wantReplaced(specs, "cp3", "cp4")
 	f.machine("cp3").wantClean()
 }
 

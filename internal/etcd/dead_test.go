@@ -74,6 +74,15 @@ func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 }
 
+// wantReplaced checks that the cluster of three has the member at the address of another machine.
+func (f *fleet) wantReplaced(specs map[string]Spec, name, machine string) {
+	f.t.Helper()
+	v := f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+	if m, _ := v.ByName(name); m.Address() != f.address(machine) {
+		f.t.Errorf("%s is at %s", name, m.Address())
+	}
+}
+
 // TestDeadNamesakeIsRemoved verifies that a member that stays silent is replaced by one of
 // the same name.
 func TestDeadNamesakeIsRemoved(t *testing.T) {
@@ -91,10 +100,7 @@ func TestDeadNamesakeIsRemoved(t *testing.T) {
 	if took := time.Since(begin); took < f.clusters.pace.DeadAfter {
 		t.Errorf("it was declared dead within %s", took)
 	}
-	v := f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
-	if m, _ := v.ByName("cp3"); m.Address() != f.address("cp4") {
-		t.Errorf("cp3 is at %s", m.Address())
-	}
+	f.wantReplaced(specs, "cp3", "cp4")
 }
 
 // TestSlowMemberIsNotDeletedAsDead verifies that, while another voter is down, a working

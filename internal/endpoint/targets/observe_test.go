@@ -35,16 +35,23 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestForeignAPIServer: a target with an API server that has no record counts for changes of the others, and is no
-// replica of the endpoint. A machine without one does not count.
-func TestForeignAPIServer(t *testing.T) {
+// closedPool returns a pool through which no API server answers.
+func closedPool(t *testing.T) *host.Pool {
+	t.Helper()
 	pool, err := host.NewPool(host.Config{})
 	if err == nil {
-		err = pool.Close() // no API server answers
+		err = pool.Close()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pool
+}
+
+// TestForeignAPIServer: a target with an API server that has no record counts for changes of the others, and is no
+// replica of the endpoint. A machine without one does not count.
+func TestForeignAPIServer(t *testing.T) {
+	pool := closedPool(t)
 	recorded := map[string]Replica{
 		"127.0.0.1": {Name: "cp1", ClusterID: "a", Port: 6443, Endpoints: []string{"external 10.0.0.100"}},
 		"127.0.0.2": {Foreign: true, ClusterID: "a"},
@@ -91,13 +98,7 @@ func TestForeignAPIServer(t *testing.T) {
 // TestMovingReplica: a replica that moves, and has not arrived, counts at the endpoint that it leaves. While it is not
 // ready, nobody else leaves there.
 func TestMovingReplica(t *testing.T) {
-	pool, err := host.NewPool(host.Config{})
-	if err == nil {
-		err = pool.Close() // no API server answers
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := closedPool(t)
 	recorded := map[string]Replica{
 		"127.0.0.1": {
 			Name: "cp1", ClusterID: "a", Port: 6443, Endpoints: []string{"dns api.example.com", "external 10.0.0.100"},
