@@ -181,7 +181,7 @@ func (cl *cluster) decide(
 	d = cl.decideStart(one, s, names, true)
 	if d.Lost {
 		survivors := cl.positions(ctx, one, s)
-		d.Next, d.Detail = lostNext(survivors, one.Runtime), survivorTable(survivors)
+		d.Next, d.Detail = lostNext(survivors, one.Spec), survivorTable(survivors)
 	}
 	return d, s, nil
 }

@@ -107,7 +107,7 @@ func decideStart(
 	return startDecision{
 		Reason: "quorum lost: the cluster has members on " + strings.Join(machine.Labels(began), ", ") +
 			", but no quorum of them answers",
-		Next: lostNext(nil, machine.Systemd),
+		Next: lostNext(nil, machine.Spec{}),
 		Lost: true,
 	}
 }
@@ -132,22 +132,19 @@ func restoreBegun(staged, retired []string) startDecision {
 	}
 }
 
-// lostNext is the next step of a cluster without quorum. Members that are static pods cannot be restored. One that
-// cannot be asked because of sshd may have a quorum.
-func lostNext(survivors []survivor, runtime machine.Runtime) string {
+// lostNext is the next step of a cluster without quorum, of which s is a member. One that cannot be asked because of
+// sshd may have a quorum.
+func lostNext(survivors []survivor, s machine.Spec) string {
 	if next := forwardingNext(survivors); next != "" {
 		return next
 	}
-	next := "bring the machines back and start etcd on them (systemctl start " + layout.Unit + ", journalctl -u " +
-		layout.Unit + ") until a majority of the members answers, and apply again; "
-	switch best := freshest(survivors); {
-	case runtime == machine.StaticPod:
-		next += "members that are static pods are not restored by the provider"
-	case best != "":
+	next := "bring the machines back and start etcd on them (" + s.StartCommand() + ", " + s.LogCommand() +
+		") until a majority of the members answers, and apply again; "
+	if best := freshest(survivors); best != "" {
 		next += fmt.Sprintf("if that is impossible, go on with the data of the survivor that knows most: set restore = "+
 			"{ id = \"a new name\", member = %q } on every member; or name a snapshot in restore instead (snapshot, file, "+
 			"bucket or fetch), and what was written after it is lost", best)
-	default:
+	} else {
 		next += "if that is impossible, set restore = { id = \"a new name\", member = \"a member that has its data\" } on " +
 			"every member, or name a snapshot in it instead (snapshot, file, bucket or fetch)"
 	}

@@ -56,7 +56,7 @@ func TestForwardingIsNoLostQuorum(t *testing.T) {
 			t.Errorf("%s: %v", is.Name, is.Err)
 		}
 	}
-	if next := lostNext(survivors, machine.Systemd); !strings.Contains(next, "127.0.0.1:2381") ||
+	if next := lostNext(survivors, machine.Spec{}); !strings.Contains(next, "127.0.0.1:2381") ||
 		strings.Contains(next, "restore") {
 		t.Errorf("next step: %s", next)
 	}

@@ -42,5 +42,5 @@ func (c *Clusters) PreviewLost(ctx context.Context, s Spec) string {
 	}
 	return "No member answers with a quorum. An apply starts members that are stopped and part of it. If they get no " +
 		"quorum, it changes nothing more and fails. These members have data:\n" + survivorTable(survivors) +
-		"What to do: " + lostNext(survivors, s.Runtime) + "."
+		"What to do: " + lostNext(survivors, s.Spec) + "."
 }

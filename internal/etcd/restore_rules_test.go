@@ -364,14 +364,15 @@ func TestFreshest(t *testing.T) {
 	if got := freshest(all[2:]); got != "" {
 		t.Errorf("freshest of the silent ones is %q", got)
 	}
-	if next := lostNext(all, ""); !strings.Contains(next, `member = "cp2"`) ||
+	if next := lostNext(all, machine.Spec{}); !strings.Contains(next, `member = "cp2"`) ||
 		!strings.Contains(next, "or name a snapshot") {
 		t.Errorf("quorum lost, next step: %s", next)
 	}
-	if next := lostNext(all[2:], ""); !strings.Contains(next, "a member that has its data") {
+	if next := lostNext(all[2:], machine.Spec{}); !strings.Contains(next, "a member that has its data") {
 		t.Errorf("quorum lost, nobody answers, next step: %s", next)
 	}
-	if next := lostNext(all, machine.StaticPod); strings.Contains(next, "restore =") {
+	if next := lostNext(all, machine.Spec{Runtime: machine.StaticPod}); !strings.Contains(next, `member = "cp2"`) ||
+		!strings.Contains(next, "systemctl start kubelet, tail /var/log/pods") {
 		t.Errorf("quorum lost, static pods, next step: %s", next)
 	}
 	for name, want := range map[string][]string{"cp1": {"cp2"}, "cp2": nil, "cp3": {"cp1", "cp2"}, "cp4": nil} {
@@ -424,7 +425,7 @@ func TestLearnerIsNoSurvivor(t *testing.T) {
 	if got := freshest(all[2:]); got != "" {
 		t.Errorf("freshest of a learner is %q", got)
 	}
-	if next := lostNext(all[2:], ""); !strings.Contains(next, "a member that has its data") {
+	if next := lostNext(all[2:], machine.Spec{}); !strings.Contains(next, "a member that has its data") {
 		t.Errorf("only a learner has data, next step: %s", next)
 	}
 	if more := fresher(all, "cp2"); len(more) != 1 || more[0].Name != "cp3" {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -89,8 +88,8 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 		if silent := quiet(survivors, r.Member); len(silent) > 0 && !r.AcceptOlder {
 			return machine.Staged{}, refuse(fmt.Sprintf("member %s has data and does not answer, so it may know more of the "+
 				"cluster's log than member %s does: %s", silent[0].Name, r.Member, problem.Line(silent[0].Err.Error())),
-				"look at its log there (journalctl -u "+layout.Unit+"); set accept_older = true in restore if its data is not "+
-					"usable", survivorTable(survivors))
+				"look at its log there ("+seed.LogCommand()+"); set accept_older = true in restore if its data is not usable",
+				survivorTable(survivors))
 		}
 	}
 	if r.File != "" && !there {

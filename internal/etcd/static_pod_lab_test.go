@@ -102,6 +102,7 @@ func testStaticPods(t *testing.T) {
 		{"boot", r.podBoots},
 		{"data gone", r.podWithoutData},
 		{"replaced", r.podReplaced},
+		{"restored", r.podRestored},
 		{"imported", r.podImported},
 		{"deleted", r.podDeleted},
 	} {
@@ -447,7 +448,7 @@ func (r *rig) podBoots() {
 // podWithoutData: an established member whose data directory was emptied does not start, neither by its kubelet nor
 // as a new container of its pod. The next apply makes it join again.
 func (r *rig) podWithoutData() {
-	r.sh("cp1", "systemctl stop kubelet; kill -9 $(pgrep -x etcd); rm -rf /var/lib/etcd/member; systemctl start kubelet")
+	r.podsLose("cp1")
 	r.t.Log("the container of a running pod")
 	r.neverStarts("cp1")
 	r.sh("cp1", "mv "+podManifest+" /root/; sleep 25; mv /root/etcd.yaml "+podManifest)

@@ -19,9 +19,9 @@ func runtimeSchema() schema.StringAttribute {
 		Validators: []validator.String{stringvalidator.OneOf(string(machine.Systemd), string(machine.StaticPod))},
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
-			"machine needs a kubelet and a container runtime (`install_kubelet`). `volume`, `archived_data_dir`, `restore` " +
-			"and `resources` are not supported with it, and the kubelet probes it instead of `liveness_probe`. A change moves " +
-			"an existing member, on its data, one member at a time; not together with `version`. See " +
+			"machine needs a kubelet and a container runtime (`install_kubelet`). `volume`, `archived_data_dir` and " +
+			"`resources` are not supported with it, and the kubelet probes it instead of `liveness_probe`. A change moves " +
+			"an existing member, on its data, one member at a time; not together with `version` or a new `restore`. See " +
 			"[Static pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
 	}
 }
@@ -79,7 +79,7 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 			err.Error()+"\nNext step: change image and version together, or omit image.")
 	}
 	for name, v := range map[string]attr.Value{
-		"volume": m.Volume, "restore": m.Restore, "resources": m.Resources, "archived_data_dir": m.Archived,
+		"volume": m.Volume, "resources": m.Resources, "archived_data_dir": m.Archived,
 	} {
 		if !v.IsNull() && !v.IsUnknown() {
 			diags.AddAttributeError(path.Root(name), "Not supported with a static pod",

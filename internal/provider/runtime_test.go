@@ -52,7 +52,7 @@ func TestValidateRuntime(t *testing.T) {
 		},
 		"a pod, not known yet":   {etcdMemberModel{Runtime: pod, Restore: types.ObjectUnknown(nil)}, ""},
 		"a pod with a volume":    {etcdMemberModel{Runtime: pod, Volume: object}, "volume is not supported"},
-		"a pod with a restore":   {etcdMemberModel{Runtime: pod, Restore: object}, "restore is not supported"},
+		"a pod with a restore":   {etcdMemberModel{Runtime: pod, Restore: object}, ""},
 		"a pod with limits":      {etcdMemberModel{Runtime: pod, Resources: object}, "resources is not supported"},
 		"a pod with metrics":     {etcdMemberModel{Runtime: pod, Metrics: object}, ""},
 		"a pod with a probe":     {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(true)}, ""},

@@ -218,7 +218,7 @@ func TestArchiveIsRoots(t *testing.T) {
 		"save": host.Assignments(snapshot.Save{Dir: "/ETCD/archive/cp1.part", File: LastSnapshot, Tools: "/none"}.Vars()) +
 			snapshot.Save{}.Script(),
 		"receive": ArchiveFunctions + RestoreFunctions + receiveScript,
-		"stage":   "kind=member\n" + ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript,
+		"stage":   "kind=member\n" + stagingScript(RestoreFunctions, stageScript),
 		"place":   ArchiveFunctions + placeScript,
 		"inspect": Action{Verb: Inspect}.script(),
 	}

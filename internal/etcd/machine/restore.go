@@ -142,6 +142,15 @@ var dropScript host.Script
 //go:embed restore_receive.sh
 var receiveScript host.Script
 
+// stagingScript returns a script with the functions that scripts about staged data need.
+func stagingScript(parts ...host.Script) host.Script {
+	script := host.FlushFunction() + runtimeFunctions() + ArchiveFunctions + stagedFunctions
+	for _, part := range parts {
+		script += part
+	}
+	return script
+}
+
 // Staged is data that etcd has been seen to serve and that is not the member's yet.
 type Staged struct {
 	Token    string // of the new cluster
@@ -219,8 +228,7 @@ func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte
 		maps.Copy(vars, s.SnapshotMember().FetchVars(name))
 	}
 	out, err := m.Run(ctx, host.Command{
-		Script: ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript,
-		Vars:   vars, Stdin: bytes.NewReader(identity),
+		Script: stagingScript(RestoreFunctions, stageScript), Vars: vars, Stdin: bytes.NewReader(identity),
 	})
 	if err != nil {
 		return Staged{}, err
@@ -234,7 +242,7 @@ func Unstage(ctx context.Context, m Machine, s Spec, made Staged) error {
 		return nil
 	}
 	_, err := m.Run(ctx, host.Command{
-		Script: ArchiveFunctions + stagedFunctions + dropScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
+		Script: stagingScript(dropScript), Vars: archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	return err
 }

@@ -4,7 +4,7 @@
 # $kind is "member", "snapshot", "file", "bucket" or "fetch"; $key identifies the restore, and $source does without the
 # content of a file; $snapshot and $commands are its source, or $stored in the bucket of $store_config, which the
 # program $store gets ("" is the newest verified snapshot) with the age identity on standard input.
-# restore_functions.sh and restore_staged.sh have the rest.
+# restore_functions.sh, restore_staged.sh and runtime.sh have the rest.
 work=$stage.part
 received=$stage.received
 # shellcheck disable=SC2034 # of restore_functions.sh
@@ -20,7 +20,7 @@ cleanup() {
   end_fetch
   rm -rf "$work" "$received" "$received.part"
   [ -z "$made" ] || rmdir "$root" 2>/dev/null || true
-  if [ -n "$survivor" ]; then systemctl start --no-block etcd.service || true; fi
+  if [ -n "$survivor" ]; then (member_resume) || true; fi
 }
 
 # plain DIRECTORY: fails if it is a link, or contains anything but files and directories. etcd makes nothing else, and
@@ -39,9 +39,9 @@ copy() {
   plain "$data/member"
   room "$(($(bytes "$data/member") * 2))"
   # A crash loop is stopped too, and started again if this fails.
-  if [ "$(systemctl show --property=LoadState --value etcd.service)" != not-found ]; then
+  if member_defined; then
     survivor=yes
-    systemctl stop etcd.service
+    member_pause
   fi
   mkdir "$work/copy"
   cp -a --reflink=auto "$data/member" "$work/copy/"

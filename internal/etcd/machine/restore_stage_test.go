@@ -96,7 +96,7 @@ func (m *lostMember) stage(vars map[string]string) (Staged, error) {
 	}
 	// Not on this computer: systemd's unit.
 	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\n", m.log)
-	script := ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript
+	script := stagingScript(RestoreFunctions, stageScript)
 	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc",
 		string(host.Assignments(all))+stubs+string(script)).Output()
 	var exit *exec.ExitError
@@ -402,7 +402,7 @@ func (m *lostMember) replaced(t *testing.T, last Staged) {
 		t.Errorf("a third source: %+v", got)
 	}
 	is("after a third source", "k3 s3 k1 s1")
-	m.restores(t, stagedFunctions+dropScript)
+	m.restores(t, stagingScript(dropScript))
 	is("after the third was refused", "k1 s1")
 	again("another source", "k2", snapshot())
 	if got := again("the first source again", "k1", map[string]string{"kind": "member"}); !got.Reused ||
@@ -484,8 +484,7 @@ systemctl() {
   case $1 in show) echo loaded ;; stop) if [ "$2" = etcd.service ]; then ` + stop + `; fi ;; esac
 }
 ` + planted + "\n"
-				script := host.Assignments(vars) + host.Script(setUp) + ArchiveFunctions + RestoreFunctions + stagedFunctions +
-					stageScript
+				script := host.Assignments(vars) + host.Script(setUp) + stagingScript(RestoreFunctions, stageScript)
 				out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(script)).CombinedOutput()
 				if err == nil || !strings.Contains(string(out), "etcd makes none") {
 					t.Errorf("%v: %s", err, out)
@@ -493,7 +492,7 @@ systemctl() {
 				asked, err := os.ReadFile(dir + "/log")
 				want := "stop\n" // of what still fetches a snapshot
 				if when == "meanwhile" {
-					want += "show\nstop\nstop\nstart\n"
+					want += "show\nstop\nstop\nstop\nstart\n"
 				} else {
 					want += "stop\n"
 				}

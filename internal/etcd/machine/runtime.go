@@ -222,6 +222,14 @@ func (f Observed) OtherRuntime(s Spec) string {
 	return ""
 }
 
+// StartCommand returns the command that starts a member that is stopped, for messages. The kubelet starts a static pod.
+func (s Spec) StartCommand() string {
+	if s.Runtime == StaticPod {
+		return "systemctl start kubelet"
+	}
+	return "systemctl start " + layout.Unit
+}
+
 // LogCommand returns the command that shows the log of the member, for messages.
 func (s Spec) LogCommand() string {
 	if s.Runtime == StaticPod {

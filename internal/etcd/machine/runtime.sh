@@ -20,11 +20,16 @@ member_stop() {
   fi
 }
 
+# member_defined: whether the machine has what runs a member.
+member_defined() {
+  member_is_pod || [ "$(systemctl show --property=LoadState --value "$member_unit")" != not-found ]
+}
+
 # member_stop_for_good: stops the member, also at boot. A missing unit counts as stopped.
 member_stop_for_good() {
   if member_is_pod; then
     member_stop
-  elif [ "$(systemctl show --property=LoadState --value "$member_unit")" != not-found ]; then
+  elif member_defined; then
     systemctl disable --quiet "$member_unit" 2>/dev/null || true
     systemctl stop "$member_unit"
     systemctl reset-failed "$member_unit" 2>/dev/null || true
@@ -66,6 +71,11 @@ member_resume() {
     member_stop
     member_start
   fi
+}
+
+# member_resume_stopped: member_resume, if the member does not run.
+member_resume_stopped() {
+  case $(member_pid) in '' | 0) member_resume ;; esac
 }
 
 # member_directory: prints the data directory in the definition of the member; nothing without one.
