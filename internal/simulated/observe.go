@@ -10,7 +10,7 @@ import (
 )
 
 // installed are the programs that a query may look up.
-var installed = []string{"haproxy", "keepalived", "perl", "apt-get"}
+var installed = []string{"haproxy", "keepalived", "perl", "apt-get", "curl"}
 
 // observe answers the calls of observe.sh's functions.
 func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {

@@ -97,6 +97,7 @@ func bareOn(t testing.TB, size int) (*Fleet, plane) {
 		p.members = append(p.members, etcd.Spec{
 			Spec: etcdmachine.Spec{
 				Name: m.name, Host: hosts[m.name], Bundle: bundle, Version: "3.6.16", Source: source,
+				LivenessProbe: true,
 			},
 			Peers: hosts,
 		})
@@ -104,6 +105,7 @@ func bareOn(t testing.TB, size int) (*Fleet, plane) {
 			Replica: component.Replica{
 				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.36.3", EndpointHost: first.vip,
 				EtcdURLs: []string{membership.ClientURL(m.address)}, ServiceCIDRs: []string{"10.96.0.0/12"},
+				LivenessProbe: true,
 			},
 			Host: hosts[m.name], Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
 		})
