@@ -32,6 +32,7 @@ func (m *machine) change(script string, stdin io.Reader, stdout io.Writer) error
 		fmt.Fprintln(stdout, p)
 	}
 	fmt.Fprintln(stdout, "--")
+	fmt.Fprint(stdout, c.output)
 	return nil
 }
 
@@ -40,6 +41,7 @@ type applying struct {
 	machine *machine
 	input   []byte // content that is not consumed yet
 	changed []string
+	output  string // of the script after them
 }
 
 func (c *applying) do(call []string) error {
@@ -66,6 +68,7 @@ func (c *applying) do(call []string) error {
 			c.changed = append(c.changed, call[1])
 		}
 	case `CHANGED=$changed`: // sh -euc SCRIPT kube </dev/null
+		c.output = savedSnapshot(call[3])
 		return m.act(call[3])
 	}
 	return nil
@@ -101,6 +104,14 @@ const (
 	recordPath   = "/etc/haproxy/kube/endpoint.json"
 	serverPrefix = "    server "
 )
+
+// savedSnapshot returns what a script prints that saves a snapshot: see internal/etcd/snapshot/save.sh. There is no file.
+func savedSnapshot(script string) string {
+	if !strings.Contains(script, "snapshot save") {
+		return ""
+	}
+	return "size 20512\n" + `{"hash":1,"revision":1,"totalKey":1,"totalSize":20480}` + "\n"
+}
 
 // act executes the effects of the script after a change on files and units. Commands that only
 // read or wait are skipped.

@@ -50,6 +50,24 @@ func TestPlane(t *testing.T) {
 	}
 }
 
+// TestMembersJoin: the first member is bootstrapped, and the others join it, after a snapshot was saved.
+func TestMembersJoin(t *testing.T) {
+	_, p := bareOn(t, 1)
+	if _, err := haproxy.Create(t.Context(), p.endpoint); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.members {
+		if _, err := p.clusters.Create(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range p.members {
+		if status, err := p.clusters.Read(t.Context(), s); err != nil || len(status.Drift) > 0 || !status.Healthy {
+			t.Errorf("%s: %+v, %v", s.Name, status, err)
+		}
+	}
+}
+
 func BenchmarkRead(b *testing.B) {
 	_, p := planeOn(b, 1)
 	for b.Loop() {
