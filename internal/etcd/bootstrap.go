@@ -190,6 +190,9 @@ func (cl *cluster) decide(
 // exists, and the machines on which this process has leases.
 func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed bool) startDecision {
 	d := decideStart(one.Bundle.ClusterID, one.Directory(), s.sorted(), batch, s.answered, resumed)
+	if d.Lost {
+		d.Next = lostNext(nil, one.Spec)
+	}
 	if d.Case != startBootstrap {
 		return d
 	}
@@ -225,7 +228,7 @@ func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observat
 		case !f.HasUnit():
 			return nil
 		}
-		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Start}); err != nil {
+		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Resume}); err != nil {
 			return fmt.Errorf("start etcd on %s: %w", spec.Label(), err)
 		}
 		return nil

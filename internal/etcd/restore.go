@@ -171,7 +171,7 @@ func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s obser
 			started[m.Address] = Spec{Spec: machine.Spec{Name: m.Name, Host: known[m.Address].host}}
 			problem.Progress(ctx, "etcd %s: starting it, to see whether the cluster still has a quorum", m.Name)
 			if _, err := cl.machine(known[m.Address].host).Change(ctx, host.Change{},
-				machine.Action{Verb: machine.Start}); err != nil {
+				machine.Action{Verb: machine.Resume}); err != nil {
 				return s, fmt.Errorf("start etcd on %s: %w", m.Label(), err)
 			}
 		}

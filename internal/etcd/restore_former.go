@@ -9,11 +9,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
-// stopFormer is how a former cluster is stopped on its machines. The kubelet runs API servers that are static pods.
+// stopFormer is how a former cluster is stopped on its machines. Without a kubelet, static pods would run on.
 const stopFormer = "stop etcd and the API servers there (systemctl disable --now " + layout.Unit +
-	" kube-apiserver.service; with static pods, kubelet.service)"
+	" kube-apiserver.service; of static pods, move etcd.yaml and kube-apiserver.yaml out of " + staticpod.Directory +
+	", and leave the kubelet running)"
 
 // abandonedText says what a restore gives up. peers is the number of members that the configuration has.
 func abandonedText(silent []string, peers int) string {

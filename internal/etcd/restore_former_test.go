@@ -371,3 +371,18 @@ func TestFormerDataIsNotWiped(t *testing.T) {
 	}
 	f.wantRoster(f.specs["cp2"], "cp2")
 }
+
+// TestEmptyInherited: if a member runs from kubeadm's manifest, what serves may be an empty cluster, and only the data
+// on its machine is in the way of a restore.
+func TestEmptyInherited(t *testing.T) {
+	in := restoreInput{ID: "one", Serves: "its members answer", Machines: []machine.Observed{{Name: "cp1", Address: "10.0.0.11"}}}
+	const want = "on its machine only"
+	if d := decideRestore(in); d.Case != restoreRefuse || strings.Contains(d.Next, want) {
+		t.Errorf("a unit: %+v", d)
+	}
+	in.Machines[0].Facts.Files = map[string]host.FileState{machine.ManifestPath: {Content: "kind: Pod\n"}}
+	if d := decideRestore(in); d.Case != restoreRefuse || !strings.Contains(d.Next, want) ||
+		!strings.Contains(d.Next, "cp1 (10.0.0.11)") {
+		t.Errorf("kubeadm's manifest: %+v", d)
+	}
+}

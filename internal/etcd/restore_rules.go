@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // restoreCase is what a restore that the configuration requests means now.
@@ -72,7 +73,8 @@ func decideRestore(in restoreInput) restoreDecision {
 			Reason: "the cluster serves, and a cluster that serves is never replaced by older data: " + in.Serves +
 				". No machine records that the restore " + in.ID + " was done",
 			Next: "remove restore from the configuration. To go back to an earlier state on purpose, stop etcd on all " +
-				"machines and move the data directories away, then apply again",
+				"machines (of static pods, move etcd.yaml out of " + staticpod.Directory + ") and move the data directories " +
+				"away, then apply again" + emptyInherited(in.Machines),
 		}
 	}
 	if in.Unasked != "" {
@@ -118,6 +120,23 @@ func decideRestore(in restoreInput) restoreDecision {
 		}
 	}
 	return restoreDecision{Case: restoreRun}
+}
+
+// emptyInherited is the next step if what serves may be the empty cluster of a member that runs from kubeadm's manifest;
+// "" if there is none. The manifest of the machine of kubeadm init forms a cluster whenever there is no data.
+func emptyInherited(machines []machine.Observed) string {
+	var inherited []string
+	for _, m := range machines {
+		if m.Reached() && m.IsInherited() {
+			inherited = append(inherited, m.Label())
+		}
+	}
+	if len(inherited) == 0 {
+		return ""
+	}
+	return ". If a member that runs from kubeadm's manifest (" + strings.Join(inherited, ", ") + ") has lost its data, it " +
+		"may serve an empty cluster: then move etcd.yaml out of " + staticpod.Directory + " and the data directory away on " +
+		"its machine only, and apply again"
 }
 
 // refuseUnasked refuses a restore while a running member may serve.

@@ -5,9 +5,16 @@ member_is_pod() {
   [ -e "$member_definition" ] || [ -e "$pod_manifests/$member_pod.yaml" ]
 }
 
-# member_keep: keeps the manifest that somebody else has written, before it is taken away.
+# member_keep: keeps the manifest that the kubelet runs, before it is taken away: one that somebody else has written, and
+# the provider's if the definition was lost.
 # shellcheck disable=SC2154
-member_keep() { pod_keep "$member_pod" "$member_inherited"; }
+member_keep() {
+  pod_keep "$member_pod" "$member_inherited"
+  if [ ! -e "$member_definition" ] && [ -d "${member_definition%/*}" ] && [ -e "$pod_manifests/$member_pod.yaml" ] &&
+    ! pod_inherited "$member_pod"; then
+    pod_copy "$pod_manifests/$member_pod.yaml" "${member_definition%/*}" "$member_pod"
+  fi
+}
 
 # member_stop: stops the member, until the next start.
 member_stop() {
@@ -62,19 +69,25 @@ member_pause() {
   member_stop
 }
 
-# member_resume: starts the member from whatever it ran from before member_pause, also if that has not stopped it.
+# member_resume: starts the member from whatever it ran from before member_pause, also if that has not stopped it. A pod
+# without a manifest is not stopped again: if it takes long to end, the kubelet starts it afterwards.
 member_resume() {
   ! member_is_pod || ! pod_inherited "$member_pod" || member_pause
-  if member_is_pod && pod_returns "$member_pod" "$member_inherited"; then
+  if [ ! -e "$member_unit_file" ] && pod_returns "$member_pod" "$member_inherited"; then
     member_return
-  else
-    member_stop
-    member_start
+    return
   fi
+  if ! member_is_pod || [ -e "$pod_manifests/$member_pod.yaml" ]; then member_stop; fi
+  member_start
 }
 
-# member_resume_stopped: member_resume, if the member does not run.
+# member_resume_stopped: member_resume, if the member was stopped. A pod that has a manifest was not: the kubelet starts it.
 member_resume_stopped() {
+  member_defined || return 0
+  if member_is_pod; then
+    [ -e "$pod_manifests/$member_pod.yaml" ] || member_resume
+    return
+  fi
   case $(member_pid) in '' | 0) member_resume ;; esac
 }
 
