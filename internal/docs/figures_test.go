@@ -138,6 +138,9 @@ func benchmarkTable(run jsonfile.Run[bench.Result]) string {
 		if r.Goal != "" {
 			goal, met = r.Goal, map[bool]string{true: "yes", false: "**no**"}[r.Met]
 		}
+		if r.Goal != "" && r.Rounds > 0 && r.Rounds < fewestRounds && r.Unit != "" { // the run was cut off
+			met = "too few rounds"
+		}
 		fmt.Fprintf(&b, "| %s | %.2f %s | %s | %s | %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit,
 			spread(r, r.Min, r.Max), reference, among, compared, goal, met)
 	}
@@ -176,11 +179,17 @@ func restoreTable(run jsonfile.Run[etcdtest.MeasuredRestore]) string {
 	return b.String()
 }
 
-// spread returns the least and the most of all rounds. Files of before do not have them.
+// fewestRounds is how many rounds a figure needs to meet a goal: those of the largest databases. Numbers without a unit
+// are counts of all rounds.
+const fewestRounds = 3
+
+// spread returns the number of rounds, with the least and the most of them. Files of before do not have them.
 func spread(r bench.Result, least, most float64) string {
 	switch {
+	case r.Rounds == 1:
+		return "1"
 	case r.Rounds > 1:
-		return fmt.Sprintf("%.2f–%.2f", least, most)
+		return fmt.Sprintf("%d: %.2f–%.2f", r.Rounds, least, most)
 	case r.Min == 0 && r.Max == 0 && r.Value != 0:
 		return "not measured"
 	}

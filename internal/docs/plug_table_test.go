@@ -34,6 +34,9 @@ func endpointsRun(dir string) (jsonfile.Run[soak.Result], error) {
 		return run, fmt.Errorf("%s is of commit %q: want the hash of one without other changes", endpointsFile, run.Commit)
 	}
 	for _, r := range run.Results {
+		if r.Name == r.Scenario && r.Verdict == soak.NotMet && strings.HasPrefix(r.Detail, soak.Incomplete) {
+			return run, fmt.Errorf("%s has a scenario that was not completed: %s: %s", endpointsFile, r.Name, r.Detail)
+		}
 		kind, ok := strings.CutSuffix(strings.TrimPrefix(r.Name, "endpoint "), ": "+lostPower)
 		if !ok || len(r.Series) == 0 {
 			continue

@@ -21,15 +21,12 @@ func Moved(most int) []Excuse {
 func endedFor(most int, reason string) []Excuse {
 	return []Excuse{
 		{Operation: APIRequest, Texts: ended, Most: most, Reason: reason},
-		{
-			Operation: WatchOpening, Texts: []string{"connection reset by peer", "EOF", "force closed"}, Most: 8,
-			Reason: reason,
-		},
+		{Operation: WatchOpening, Texts: ended, Most: 8, Reason: reason},
 	}
 }
 
-// ended are the errors of connections that another machine does not know.
-var ended = []string{"connection reset by peer", "EOF", "connection refused", "force closed"}
+// ended are the errors of connections that another machine does not know. A refused connection is none: it was new.
+var ended = []string{"connection reset by peer", "EOF", "force closed"}
 
 // Away excuses openings of watches while nothing answers at an address, for at most that long. A watch pauses between
 // two openings, which bounds how many there are.

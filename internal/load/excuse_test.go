@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"io"
 	"syscall"
 	"testing"
 	"time"
@@ -75,6 +76,19 @@ func TestAway(t *testing.T) {
 	}
 	if excused != 20 {
 		t.Errorf("%d openings are excused, want 20", excused)
+	}
+}
+
+// TestEnded: a request is excused if its connection has ended, not if a new one is refused.
+func TestEnded(t *testing.T) {
+	for _, all := range [][]Excuse{Rerouted(2), Moved(2)} {
+		e := Criteria{}.Excusing(all...).excusing(APIRequest)
+		if e.excuse(syscall.ECONNRESET) == "" || e.excuse(io.EOF) == "" {
+			t.Errorf("the end of a connection is not excused: %v", all)
+		}
+		if got := e.excuse(fmt.Errorf("dial: %w", syscall.ECONNREFUSED)); got != "" {
+			t.Errorf("a refused connection is excused: %s", got)
+		}
 	}
 }
 

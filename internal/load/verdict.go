@@ -65,7 +65,10 @@ func (v *verdict) writes(r Report) {
 			v.violate("%s: %d of %d acknowledged writes lost: %v", c.Name, len(c.Lost), c.Acknowledged, c.Lost)
 		}
 	}
-	if r.Hashes != nil && !r.Hashes.Agree() {
+	switch {
+	case r.Hashes != nil && !r.Hashes.Agree():
 		v.violate("%s", r.Hashes)
+	case r.Hashes == nil && r.Etcd != nil:
+		v.violate("%s: neither its writes nor the hashes of the members were read", r.Etcd.Name)
 	}
 }

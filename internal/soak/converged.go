@@ -36,6 +36,11 @@ func (s *sweep) converged(ctx context.Context, o operation) error {
 			return err
 		}
 	}
+	if o.machines == 0 && s.vacated != nil {
+		if err := s.vacated(ctx); err != nil {
+			return err
+		}
+	}
 	if o.check != nil {
 		if err := o.check(ctx); err != nil {
 			return err

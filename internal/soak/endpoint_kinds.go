@@ -33,6 +33,8 @@ type endpointKind struct {
 	// reached waits until clients reach the machines of all replicas, as far as those that surround the control
 	// plane know.
 	reached func(ctx context.Context, a *surroundings, replicas fleet) error
+	// vacated waits until those that surround a destroyed control plane know no machine of it; nil if they hear of none.
+	vacated func(ctx context.Context, a *surroundings) error
 	held    bool          // one machine has the address, and is the one that loses its power
 	away    time.Duration // how long clients may be without an answer when a machine is dead
 	listed  time.Duration // how long a dead machine may be listed (ListedFor)
@@ -138,7 +140,8 @@ func endpointKinds() []endpointKind {
 			}`,
 		},
 		{
-			name: "external with hooks", example: "external-balancer", start: startNginx, reached: balanced, away: pinged,
+			name: "external with hooks", example: "external-balancer", start: startNginx, reached: pooled, away: pinged,
+			vacated: func(ctx context.Context, a *surroundings) error { return inPool(ctx, a, nil) },
 			changed: `{
 				address = var.endpoint_address
 				external = {
@@ -149,7 +152,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "dns", example: "dns-endpoint", start: startNameServers, reached: resolved, away: pinged,
-			listed: recordRemoved,
+			listed: recordRemoved, vacated: func(ctx context.Context, a *surroundings) error { return resolved(ctx, a, nil) },
 			changed: `{
 				address = var.endpoint_name
 				dns = {
@@ -160,7 +163,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: awayFor(detectedByBFD),
-			listed: 2 * detectedByBFD, excuse: load.Rerouted(mostEnded),
+			listed: 2 * detectedByBFD, excuse: load.Rerouted(mostEnded), vacated: unrouted,
 			changed: `{ address = var.endpoint_address, bgp = { asn = var.asn, peers = var.peers, hold_time = "4s" } }`,
 		},
 		{
@@ -174,6 +177,7 @@ func endpointKinds() []endpointKind {
 		{
 			name: "kube_vip by BGP", example: "kube-vip-bgp-endpoint", start: startKubeVIPAndRouter, reached: routed,
 			away: awayFor(holdTimeOver), listed: holdTimeOver + time.Second, excuse: load.Rerouted(mostEnded),
+			vacated: unrouted,
 			changed: `{
 				address  = var.endpoint_address
 				kube_vip = { mode = "bgp", asn = var.asn, peers = var.peers, hold_time = "4s", sha256 = var.kube_vip_sha256 }
@@ -288,6 +292,25 @@ func resolved(ctx context.Context, a *surroundings, replicas fleet) error {
 
 func routed(ctx context.Context, a *surroundings, replicas fleet) error {
 	_, err := a.router.Await(ctx, replicas.addresses())
+	return err
+}
+
+func unrouted(ctx context.Context, a *surroundings) error { return routed(ctx, a, nil) }
+
+// pooled waits until the pool of the balancer has exactly the replicas, and the balancer answers.
+func pooled(ctx context.Context, a *surroundings, replicas fleet) error {
+	if err := inPool(ctx, a, replicas); err != nil {
+		return err
+	}
+	return balanced(ctx, a, replicas)
+}
+
+func inPool(ctx context.Context, a *surroundings, replicas fleet) error {
+	var names []string
+	for _, m := range replicas {
+		names = append(names, m.Name)
+	}
+	_, err := services.AwaitPool(ctx, a.server, names)
 	return err
 }
 

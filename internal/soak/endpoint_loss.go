@@ -60,7 +60,7 @@ func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
 	if lost.victim == nil {
 		return nil, err
 	}
-	return []Result{s.kind.lossResult(lost, report, c)}, err
+	return uncompleted([]Result{s.kind.lossResult(lost, report, c)}, err), err
 }
 
 // outage returns the criteria for the loss of a machine.

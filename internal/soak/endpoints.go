@@ -155,7 +155,7 @@ func (s *endpointSite) measure(ctx context.Context, c endpointChange) ([]Result,
 	if err == nil {
 		err = s.checkConverged(ctx)
 	}
-	return loadResults(s.kind.row(c.name), report, criteria), err
+	return uncompleted(loadResults(s.kind.row(c.name), report, criteria), err), err
 }
 
 // destroy destroys everything, and looks for what is left.
@@ -166,6 +166,9 @@ func (s *endpointSite) destroy(ctx context.Context, bare map[string][]string) (R
 	r.took(begun)
 	if err == nil {
 		err = s.around.machines.clean(ctx, 0, bare)
+	}
+	if err == nil && s.kind.vacated != nil {
+		err = s.kind.vacated(ctx, s.around)
 	}
 	r.count(err == nil)
 	return r, err

@@ -41,6 +41,9 @@ func (k endpointKind) interrupt(ctx context.Context, e *Env) ([]Result, error) {
 		return around.variables, nil
 	}
 	s.more = func(ctx context.Context, used fleet) error { return k.reached(ctx, around, used) }
+	if k.vacated != nil {
+		s.vacated = func(ctx context.Context) error { return k.vacated(ctx, around) }
+	}
 	err = s.begin(ctx)
 	if errors.Is(err, errNoKubeVIP) {
 		return []Result{skippedResult("interrupted: "+k.row("create"), err)}, nil

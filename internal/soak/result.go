@@ -9,6 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // Result is the number of attempts and of those that passed.
@@ -67,9 +68,22 @@ func (r *Result) conclude(scenario string) {
 	}
 }
 
-// incompleteResult is the result of a scenario that could not be completed.
+// Incomplete begins the detail of the result of a scenario that could not be completed.
+const Incomplete = "incomplete: "
+
 func incompleteResult(name string, err error) Result {
-	return Result{Name: name, Tried: 1, Detail: "incomplete: " + err.Error()}
+	return Result{Name: name, Tried: 1, Detail: Incomplete + err.Error()}
+}
+
+// uncompleted adds to the results of a change that it did not complete, if err says so. What clients observed until then
+// is no result of the change.
+func uncompleted(results []Result, err error) []Result {
+	if err != nil {
+		for i := range results {
+			results[i].Violated = append(results[i].Violated, "the change did not complete: "+problem.Line(err.Error()))
+		}
+	}
+	return results
 }
 
 // skippedResult is the result of a scenario that lacks what this project does not build.

@@ -124,7 +124,7 @@ func runAll(
 	if n := failed(run.Results); n > 0 {
 		return fmt.Errorf("%w: see %d of %d lines", errFailed, n, len(run.Results))
 	}
-	return nil
+	return context.Cause(ctx) // if it ended, so did the run
 }
 
 // newRun returns a run without results. A run that is written to a file has a commit.

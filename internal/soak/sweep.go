@@ -19,10 +19,11 @@ const pointTime = 10 * time.Minute
 // sweep interrupts operations, one run after the other, and checks that the next apply
 // converges.
 type sweep struct {
-	env    *Env
-	config fs.FS                              // the *.tf files
-	added  string                             // name of addedFiles; "": none
-	more   func(context.Context, fleet) error // checks in addition to etcd's; may be nil
+	env     *Env
+	config  fs.FS                              // the *.tf files
+	added   string                             // name of addedFiles; "": none
+	more    func(context.Context, fleet) error // checks in addition to etcd's; may be nil
+	vacated func(context.Context) error        // checks after a destroy; may be nil
 	// stable waits, before the plan, for what follows an apply by itself on the machines in use; may be nil.
 	stable func(context.Context, fleet) error
 	// surround starts what others run beside the control plane, and returns variables for it; may be nil.

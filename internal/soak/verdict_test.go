@@ -43,6 +43,18 @@ func TestConclude(t *testing.T) {
 	}
 }
 
+// TestUncompleted: no result of a change that did not complete is met.
+func TestUncompleted(t *testing.T) {
+	report := clientsReport()
+	for _, err := range []error{nil, errFailed} {
+		for _, r := range uncompleted(loadResults("x", report, load.Unnoticed()), err) {
+			if r.conclude("some"); (r.Verdict == Met) != (err == nil) {
+				t.Errorf("%v: %+v", err, r)
+			}
+		}
+	}
+}
+
 // TestLoadResults: the first result has the criteria, the verdict of all of them, and the figures.
 func TestLoadResults(t *testing.T) {
 	for _, c := range []struct {

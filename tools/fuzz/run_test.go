@@ -14,7 +14,7 @@ import (
 const standIn = `#!/bin/sh
 case "$*" in
 list*) echo example.com/rules ;;
-*-short*-list*) echo FuzzParse ;;
+*-short*-list*) if [ -n "${BROKEN:-}" ]; then exit 1; fi; echo FuzzParse ;;
 *-short*-fuzz=*) printf '%b' "$REPORT" ;;
 *) exit 2 ;;
 esac
@@ -30,16 +30,23 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(standIn), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	run := func(variable string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "./run", "1s")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), variable)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("BROKEN=yes"); err == nil {
+		t.Errorf("a package that does not compile passes: %s", out)
+	}
 	for report, want := range map[string]string{
 		idle + busy + "PASS\n": "2 fuzz targets, 1s each",
 		idle + "PASS\n":        "example.com/rules FuzzParse: no input was executed",
 		"fuzz: elapsed: 0s, gathering baseline coverage: 0/2 completed\nPASS\n": "no input was executed",
 		"ok": "no input was executed",
 	} {
-		cmd := exec.CommandContext(t.Context(), "./run", "1s")
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "REPORT="+report)
-		out, err := cmd.CombinedOutput()
-		if passes := strings.HasSuffix(want, "each"); (err == nil) != passes || !strings.Contains(string(out), want) {
+		out, err := run("REPORT=" + report)
+		if passes := strings.HasSuffix(want, "each"); (err == nil) != passes || !strings.Contains(out, want) {
 			t.Errorf("%q: %v\n%s\nwant: %s", report, err, out, want)
 		}
 	}

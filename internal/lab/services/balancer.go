@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
@@ -178,6 +180,14 @@ func InstallPool(ctx context.Context, m *lab.Machine, in map[string]string) erro
 	}
 	_, err := run(ctx, m, script)
 	return err
+}
+
+// AwaitPool returns how long it took until the pool of InstallPool has exactly these targets.
+func AwaitPool(ctx context.Context, m *lab.Machine, names []string) (time.Duration, error) {
+	return await(ctx, names, 100*time.Millisecond, func(ctx context.Context) ([]string, error) {
+		out, err := run(ctx, m, "ls -A /etc/nginx/pool")
+		return strings.Fields(out), err
+	})
 }
 
 // PoolHooks returns the hooks that run the program of InstallPool or InstallServers by SSH.
