@@ -91,21 +91,25 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 	memory := watch(w.ProviderPath())
 	var plans, unread, trivials series
 	var used processorTime
+	var served simulated.Counts
 	for range rounds {
 		start := spent()
 		if plans, err = b.another(ctx, plans, w); err != nil {
 			return nil, err
 		}
 		used = used.plus(spent().minus(start))
+		served.Add(machines.Count())
 		if unread, err = b.another(ctx, unread, w, "-refresh=false"); err != nil {
 			return nil, err
+		}
+		if asked := machines.Count(); asked.Connections > 0 {
+			return nil, fmt.Errorf("a plan with -refresh=false has observed machines: %+v", asked)
 		}
 		if trivials, err = b.another(ctx, trivials, trivial); err != nil {
 			return nil, err
 		}
 	}
 	peak := memory.stop()
-	served := machines.Count()
 	fmt.Fprintf(b.log, "in %d plans (%.2f s): %+v\n", rounds, plans, served)
 	each := func(count, of int) float64 { return float64(count) / float64(rounds*of) }
 	plan := fmt.Sprintf("terraform plan, %d simulated control planes of three (%d resources), against ", planes,

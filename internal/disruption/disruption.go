@@ -107,6 +107,16 @@ func (p *Plan) Observed(o Object) {
 	p.record(o, func(*group) []*problem.Problem { return nil })
 }
 
+// Serves reports whether the run has seen that the object serves.
+func (p *Plan) Serves(o Object) bool {
+	if p == nil || !o.complete() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.group(o.Kind, o.Bundle).serving[o.ID]
+}
+
 // Kept records a resource that the plan keeps.
 func (p *Plan) Kept(o Object) []*problem.Problem {
 	return p.record(o, func(g *group) []*problem.Problem {

@@ -138,3 +138,27 @@ func TestDisruptionOfAnotherCluster(t *testing.T) {
 		t.Error("the only member of a protected cluster is destroyed beside another cluster's")
 	}
 }
+
+// TestServes: a replica that the run has seen serving, and that it creates again, may have peers that the plan does not
+// know: with them, it is not the last one.
+func TestServes(t *testing.T) {
+	bundle := &pki.Bundle{ClusterID: "1"}
+	kept := Object{Kind: "control-plane replicas", ID: ID("cp1", "10.0.0.1"), Bundle: bundle, Serving: true}
+	created := Object{Kind: kept.Kind, ID: kept.ID, Bundle: bundle}
+	var none *Plan
+	if none.Serves(created) || new(Plan).Serves(created) {
+		t.Error("a replica that nobody has seen serves")
+	}
+	for _, peers := range [][]string{nil, {ID("cp2", "10.0.0.2")}} {
+		var p Plan
+		if refused := p.Kept(kept); len(refused) > 0 || !p.Serves(created) {
+			t.Errorf("kept: %v, serves %t", refused, p.Serves(created))
+		}
+		seen := created
+		seen.Peers = peers
+		p.Observed(seen)
+		if refused := p.Created(created); (len(refused) > 0) != (peers == nil) {
+			t.Errorf("with the peers %q: %v", peers, refused)
+		}
+	}
+}

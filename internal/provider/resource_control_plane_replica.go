@@ -103,9 +103,7 @@ func (r *replicaResource) ModifyPlan(
 	plan.validateEndpointPorts(ctx, &resp.Diagnostics)
 	plan.warnHooks(ctx, r.session, &resp.Diagnostics)
 	if state == nil {
-		addRefused(&resp.Diagnostics, r.session.disruption().Created(priorObject{
-			Kind: replicaKind, ID: plan.resourceID(), Bundle: plan.bundle,
-		}))
+		r.planCreated(ctx, *plan, &resp.Diagnostics)
 		state = &replicaModel{}
 	} else {
 		plan.validateMove(ctx, *state, &resp.Diagnostics)
@@ -184,10 +182,22 @@ const replicaKind = "control-plane replicas"
 // priorObject returns the replica in the state. Its peers are the replicas that the balancers
 // list, because a replica names none.
 func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) priorObject {
-	out := priorObject{Kind: replicaKind, ID: m.resourceID(), Bundle: m.bundle, Serving: m.Registered.ValueBool()}
-	if !r.session.asks() || !out.Serving || !elementsKnown(ctx, m.Endpoint) ||
-		!elementsKnown(ctx, m.AdditionalEndpoints) {
-		return out
+	out := m.inState()
+	if out.Serving {
+		out.Peers = r.peers(ctx, m)
+	}
+	return out
+}
+
+// inState returns the replica in the state without its peers.
+func (m replicaModel) inState() priorObject {
+	return priorObject{Kind: replicaKind, ID: m.resourceID(), Bundle: m.bundle, Serving: m.Registered.ValueBool()}
+}
+
+// peers returns the replicas that the endpoints of m list; nil if they are not asked or do not answer.
+func (r *replicaResource) peers(ctx context.Context, m replicaModel) (ids []string) {
+	if !r.session.asks() || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
+		return nil
 	}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	registrar := r.session.registrars.For(m.registration(ctx, &ignored))
@@ -195,30 +205,42 @@ func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) prior
 	defer cancel()
 	others, err := registrar.Serving(ctx)
 	if err != nil {
-		return out // the apply checks again
+		return nil // the apply checks again
 	}
 	for name, address := range others {
 		if host, _, err := net.SplitHostPort(address); err == nil {
-			out.Peers = append(out.Peers, disruption.ID(name, host))
+			ids = append(ids, disruption.ID(name, host))
 		}
 	}
-	return out
+	return ids
 }
 
-// planDisruption records whether the plan keeps the replica or replaces it.
+// planCreated records that the plan creates the replica. If that replaces one that serves, others may serve that are no
+// part of the plan.
+func (r *replicaResource) planCreated(ctx context.Context, plan replicaModel, diags *diag.Diagnostics) {
+	planned, created := r.session.disruption(), plan.inState()
+	if planned.Serves(created) {
+		created.Peers = r.peers(ctx, plan)
+		planned.Observed(created)
+		created.Peers = nil
+	}
+	addRefused(diags, planned.Created(created))
+}
+
+// planDisruption records whether the plan keeps the replica or replaces it. What it keeps needs no peers, so a plan with
+// -refresh=false that destroys nothing asks nobody.
 func (r *replicaResource) planDisruption(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
-	before := r.priorObject(ctx, state)
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle,
 		plan.bundle) {
 		r.session.refuseLeftBehind(state.bundle, "replica "+state.name(), pki.Parts(), diags)
-		addRefused(diags, r.session.disruption().Kept(before))
+		addRefused(diags, r.session.disruption().Kept(state.inState()))
 		return
 	}
 	by := plan.resourceID()
 	if by == "" {
 		by = "one with an address that is not known yet"
 	}
-	addRefused(diags, r.session.disruption().Replaced(before, by))
+	addRefused(diags, r.session.disruption().Replaced(r.priorObject(ctx, state), by))
 }
 
 // identities are equal for two specs of the same replica. The port is none of them: it changes in place.

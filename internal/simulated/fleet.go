@@ -62,6 +62,18 @@ type Counts struct {
 	Kinds       map[string]int // commands by kind
 }
 
+// Add adds what was served later.
+func (c *Counts) Add(later Counts) {
+	c.Connections, c.Commands, c.Tunnels = c.Connections+later.Connections, c.Commands+later.Commands,
+		c.Tunnels+later.Tunnels
+	if c.Kinds == nil {
+		c.Kinds = map[string]int{}
+	}
+	for kind, n := range later.Kinds {
+		c.Kinds[kind] += n
+	}
+}
+
 // Start starts the machines of that many control planes.
 func Start(ctx context.Context, clusters int) (*Fleet, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
