@@ -111,8 +111,8 @@ func credentialEarlyRenewal(noun string) schema.Attribute {
 		Optional: true, Validators: []validator.String{durationValidator()},
 		PlanModifiers: []planmodifier.String{sameDuration{}},
 		MarkdownDescription: "How long before its expiry the certificate is renewed, such as `720h`; less " +
-			"than `validity`. Default: a third of its lifetime. A plan within that time renews " + noun + " in place. A " +
-			"change renews " + noun + " if it becomes due; otherwise it has no effect.",
+			"than `validity`. Default: a third of its lifetime. Within that time, a plan announces the renewal of " + noun +
+			" in place, and the apply makes it. A change renews " + noun + " if it becomes due; otherwise it has no effect.",
 	}
 }
 

@@ -33,8 +33,8 @@ func replicaHardening() map[string]schema.Attribute {
 				"Kubernetes CA (`--kubelet-certificate-authority`), for `kubectl logs`, `exec` and `port-forward`. Each kubelet " +
 				"then needs a certificate of that CA: `serverTLSBootstrap: true` in its configuration (`kubelet_config` of " +
 				"`kube_node_bootstrap`), and somebody who approves its requests, which Kubernetes does not do on its own; until " +
-				"then these commands fail. Default `false`. A change restarts the API servers, one replica at a time; so does " +
-				"each stage of a rotation of that CA.",
+				"then these commands fail. Default `false`. A change restarts the API servers, one replica at a time; so do " +
+				"the first and the last stage of a rotation of that CA.",
 		},
 		"maintenance": replicaMaintenanceSchema(),
 		"liveness_probe": livenessSchema("A component that has failed eight probes in a row is restarted. " +
