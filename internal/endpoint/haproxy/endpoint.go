@@ -106,6 +106,9 @@ func (s Spec) multicast() bool { return s.VRRP == Multicast }
 // waits reports whether no host is to have the address.
 func (s Spec) waits() bool { return s.HandOver == Prepare || s.HandOver == Release }
 
+// serves reports whether one of the hosts is to have the address. While it moves between endpoints, the other one may.
+func (s Spec) serves() bool { return s.HandOver == "" || s.Inherit }
+
 func (s Spec) addresses() map[string]string {
 	addresses := make(map[string]string, len(s.Hosts))
 	for name, machine := range s.Hosts {

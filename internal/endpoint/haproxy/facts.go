@@ -14,7 +14,7 @@ var noFacts = textfile.Writer{
 	Period: 10 * time.Second,
 }
 
-// facts returns the writer of the endpoint's facts.
+// facts returns the writer of the endpoint's facts. Which host has an address is one while one of them is to have it.
 func (s Spec) facts() textfile.Writer {
 	w := noFacts
 	if w.Directory = s.TextfileDirectory; w.Directory == "" {
@@ -23,7 +23,9 @@ func (s Spec) facts() textfile.Writer {
 	if s.CACertificate != "" {
 		w.Certificates = []textfile.Certificate{{File: caPath}}
 	}
-	w.Addresses = s.vips()
+	if s.serves() {
+		w.Addresses = s.vips()
+	}
 	return w
 }
 

@@ -38,6 +38,25 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// TestFactsWhileTheAddressMoves: between endpoints, the other one may have the address, so that none of these hosts has
+// it is no alert. What takes it from the hosts' own services is about an address that is there.
+func TestFactsWhileTheAddressMoves(t *testing.T) {
+	for _, c := range []struct {
+		handOver string
+		inherit  bool
+		want     []string
+	}{
+		{"", false, []string{"10.0.0.100"}}, {Release, false, nil}, {Prepare, false, nil}, {Take, false, nil},
+		{Prepare, true, []string{"10.0.0.100"}}, {Take, true, []string{"10.0.0.100"}},
+	} {
+		s := threeHosts()
+		s.TextfileDirectory, s.HandOver, s.Inherit = "/srv/facts", c.handOver, c.inherit
+		if got := s.facts().Addresses; !slices.Equal(got, c.want) {
+			t.Errorf("hand_over = %q, inherit = %v: the addresses are %q, want %q", c.handOver, c.inherit, got, c.want)
+		}
+	}
+}
+
 // TestCurlIsKept: an endpoint of another kind that leaves the machine does not take curl from the writer of facts.
 func TestCurlIsKept(t *testing.T) {
 	kept := strings.Fields(packages.DNS().WithRemoval("", nil).Vars["packages_kept"])

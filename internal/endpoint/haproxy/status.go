@@ -26,7 +26,7 @@ func status(s Spec, seen map[string]balancer) endpoint.Status {
 		switch holders := holders(address, seen); {
 		case len(holders) > 1:
 			observed.Drift = append(observed.Drift, address+" is held by "+strings.Join(holders, " and "))
-		case len(holders) == 0 && !unreachable && (s.HandOver == "" || s.Inherit): // an unreachable host may have it
+		case len(holders) == 0 && !unreachable && s.serves(): // an unreachable host may have it
 			observed.Drift = append(observed.Drift, address+" is held by none of the hosts")
 		}
 	}
