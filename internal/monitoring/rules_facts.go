@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // The resources that write facts for node_exporter (metrics.textfile_directory).
@@ -139,7 +141,7 @@ func (f Facts) addressAlerts() []Rule {
 			"Check that the balancers reach each other by VRRP (IP protocol 112), and run terraform plan: the drift of "+
 				"kube_control_plane_endpoint says what is wrong."),
 		alert("KubeVirtualIPOnNoMachine", critical, "2m",
-			fmt.Sprintf(`%s == 0 and count by (cluster, address) (%s) >= %d`, held, fresh, len(holders)),
+			fmt.Sprintf(`%s == 0 unless %s`, held, f.someUnknown(fresh, holders)),
 			"No machine has the virtual IP {{ $labels.address }}: clients do not reach the API.",
 			"Run systemctl status kube-endpoint-keepalived kube-endpoint-haproxy on the balancers. An apply of "+
 				"kube_control_plane_endpoint repairs them."),
@@ -158,6 +160,18 @@ func (f Facts) fresh(metric string) string {
 		f.fact("kube_facts_written_timestamp_seconds", ""))
 }
 
+// someUnknown is true of an address if a machine that answers a scrape of any job has no fresh fact about it: it may
+// have the address. One that answers none does not serve it.
+func (f Facts) someUnknown(fresh string, machines map[string]netip.Addr) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		names = append(names, regexp.QuoteMeta(name))
+	}
+	return fmt.Sprintf(`count by (cluster, address) (%s) < on (cluster) group_left () `+
+		`count by (cluster) (count by (cluster, machine) (up{cluster="%s",machine=~%q} == 1))`,
+		fresh, f.Cluster, strings.Join(names, "|"))
+}
+
 // announcementAlerts are about addresses that the replicas' machines announce to routers.
 func (f Facts) announcementAlerts() []Rule {
 	fresh := f.fresh("kube_endpoint_announced")
@@ -169,7 +183,8 @@ func (f Facts) announcementAlerts() []Rule {
 		alert("KubeEndpointNotAnnounced", warning, "10m",
 			fmt.Sprintf(`%s == 0 and on (cluster, address) %s == 1`, fresh, some),
 			"{{ $labels.machine }} does not announce {{ $labels.address }}, which other machines do.", action),
-		alert("KubeEndpointAnnouncedByNone", critical, "2m", some+" == 0",
+		alert("KubeEndpointAnnouncedByNone", critical, "2m",
+			fmt.Sprintf(`%s == 0 unless %s`, some, f.someUnknown(fresh, f.Replicas)),
 			"No machine announces {{ $labels.address }} to a router: clients do not reach the API.", action),
 	}
 }

@@ -135,11 +135,25 @@ func operationsCases() map[string]struct{ bad, good string } {
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-8*day)),
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-6*day)),
 		},
-		"KubeRotationIncomplete":      {generations("4", "3"), generations("4", "4")},
-		"KubeVirtualIPOnTwoMachines":  {vip("1", "1", "0"), vip("1", "0") + stopped("cp3", "1")},
-		"KubeVirtualIPOnNoMachine":    {vip("0", "0", "0"), vip("0", "0") + stopped("cp3", "1")},
-		"KubeEndpointNotAnnounced":    {announced("1", "0", "1"), announced("1", "1")},
-		"KubeEndpointAnnouncedByNone": {announced("0", "0"), announced("0", "1")},
+		"KubeRotationIncomplete":     {generations("4", "3"), generations("4", "4")},
+		"KubeVirtualIPOnTwoMachines": {vip("1", "1", "0"), vip("1", "0") + stopped("cp3", "1")},
+		"KubeVirtualIPOnNoMachine": {
+			vip("0", "0", "0") + up("node", "1", "1", "1"), vip("0", "0") + stopped("cp3", "1") + up("node", "1", "1", "1"),
+		},
+		"KubeVirtualIPOnNoMachine, one is dead": {
+			vip("0", "0") + up("node", "1", "1", "0"), vip("0", "1") + up("node", "1", "1", "0"),
+		},
+		// On the good input, cp3 runs without its exporter.
+		"KubeVirtualIPOnNoMachine, one is not scraped": {
+			vip("0", "0") + up("node", "1", "1", ""), vip("0", "0") + up("node", "1", "1", "0") + up("haproxy", "1", "1", "1"),
+		},
+		"KubeEndpointNotAnnounced": {announced("1", "0", "1"), announced("1", "1")},
+		"KubeEndpointAnnouncedByNone": {
+			announced("0", "0", "0") + up("node", "1", "1", "1"), announced("0", "1") + up("node", "1", "1", "0"),
+		},
+		"KubeEndpointAnnouncedByNone, one is dead": {
+			announced("0", "0") + up("node", "1", "1", "0"), announced("0", "0") + up("node", "1", "1", "1"),
+		},
 		"KubeVirtualIPMoves": {
 			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.1"),
 			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.01"),
