@@ -118,8 +118,8 @@ func (f Facts) rotationAlerts() []Rule {
 			fmt.Sprintf(`time() - min by (cluster, part) (%s) > 7 * 86400`,
 				lately(f.fact("kube_rotation_since_timestamp_seconds", ""))),
 			"The rotation of {{ $labels.part }} has been at one stage for {{ $value | humanizeDuration }}.",
-			"Raise rotation.{{ $labels.part }} of kube_pki_bundle by one and run terraform apply, until the rotation "+
-				"is complete (guide Rotation)."),
+			`Raise rotation.{{ reReplaceAll "-" "_" $labels.part }} of kube_pki_bundle by one and run terraform apply, until `+
+				"the rotation is complete (guide Rotation)."),
 		alert("KubeRotationIncomplete", warning, "4h",
 			fmt.Sprintf(`max by (cluster, part) (%[1]s) != min by (cluster, part) (%[1]s)`, generation),
 			"Machines are at different stages of the rotation of {{ $labels.part }}.",
