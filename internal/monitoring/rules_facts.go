@@ -70,12 +70,16 @@ func (f Facts) certificateAlerts() []Rule {
 }
 
 func (f Facts) snapshotAlerts() []Rule {
-	newest := fmt.Sprintf(`max by (cluster) (%s or %s)`, f.fact("kube_etcd_snapshot_saved_timestamp_seconds", ""),
-		f.fact("kube_etcd_snapshots_scheduled_timestamp_seconds", ""))
+	// The machine that has had the schedule for the longest time says since when there is one: what is older when it comes
+	// back is of the former one, and a machine that was replaced changes nothing. What that had saved counts on.
+	since := fmt.Sprintf(`min by (cluster) (%s)`, f.fact("kube_etcd_snapshots_scheduled_timestamp_seconds", ""))
+	newest := fmt.Sprintf(`(max by (cluster) (last_over_time(%s[2d])) or %s)`,
+		f.fact("kube_etcd_snapshot_saved_timestamp_seconds", ""), since)
 	interval := f.fact("kube_etcd_snapshot_interval_seconds", "")
 	return []Rule{
 		alert("EtcdSnapshotTooOld", critical, "10m",
-			fmt.Sprintf(`time() - %s > 2 * max by (cluster) (%s)`, newest, interval),
+			fmt.Sprintf(`time() - %[1]s > 2 * max by (cluster) (%[3]s) and time() - %[2]s > 2 * max by (cluster) (%[3]s)`,
+				newest, since, interval),
 			"The last snapshot of etcd that was saved and verified is {{ $value | humanizeDuration }} old, more than two "+
 				"intervals of its schedule.",
 			"Run journalctl -u etcd-snapshot on the machine of the leader. An apply of kube_etcd_member repairs its timer."),

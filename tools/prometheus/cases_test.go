@@ -50,6 +50,12 @@ func operationsCases() map[string]struct{ bad, good string } {
 			member("kube_served_certificate_not_after_timestamp_seconds", file, fmt.Sprint(served))
 	}
 	often := member("kube_etcd_snapshot_interval_seconds", "", "600")
+	rarely := member("kube_etcd_snapshot_interval_seconds", "", "21600")
+	savedAt := func(at int) string { return member("kube_etcd_snapshot_saved_timestamp_seconds", "", fmt.Sprint(at)) }
+	scheduledSince := func(machine string, since int) string {
+		return series("kube_etcd_snapshots_scheduled_timestamp_seconds", "node", machine, `resource="kube_etcd_member"`,
+			fmt.Sprint(since))
+	}
 	drill := func(machine string, ended, success int) string {
 		const resource = `resource="kube_etcd_member"`
 		return series("kube_etcd_restore_drill_timestamp_seconds", "node", machine, resource, fmt.Sprint(ended)) +
@@ -114,6 +120,17 @@ func operationsCases() map[string]struct{ bad, good string } {
 			often + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0"),
 			often + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0") +
 				series("kube_etcd_snapshot_saved_timestamp_seconds", "node", "cp2", `resource="kube_etcd_member"`, "0+30"),
+		},
+		"EtcdSnapshotTooOld, the schedule came back": {
+			rarely + savedAt(-30*day) + scheduledSince("cp1", -40*day),
+			rarely + savedAt(-30*day) + scheduledSince("cp1", 0) + scheduledSince("cp2", 60),
+		},
+		"EtcdSnapshotTooOld, a machine was replaced": {
+			rarely + savedAt(-30*day) + scheduledSince("cp1", -40*day) + scheduledSince("cp2", 0),
+			// It had saved the last one.
+			rarely + scheduledSince("cp1", 0) + scheduledSince("cp2", -40*day) +
+				"  kube_etcd_snapshot_saved_timestamp_seconds{job=\"node\",cluster=\"prod\"," +
+				"machine=\"cp1\",resource=\"kube_etcd_member\"} 0x20 stale\n",
 		},
 		"EtcdSnapshotFailed": {
 			member("kube_etcd_snapshot_last_run_success", "", "0"), member("kube_etcd_snapshot_last_run_success", "", "1"),
