@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Facts are what scrape configurations and alerts are made of.
@@ -40,6 +41,9 @@ type Facts struct {
 	MaxMutatingRequests int
 	// Extensive says that the members run with metrics=extensive, which has durations of requests.
 	Extensive bool
+	// EarlyRenewal is how long before their end an apply, or another signer, renews certificates; 0 means far earlier than
+	// alerts about their end.
+	EarlyRenewal time.Duration
 	// PlanMetrics says that a pipeline hands on what its scheduled plans see (kube-review -metrics).
 	PlanMetrics bool
 	// Labels are added to every alert.
@@ -85,6 +89,9 @@ func (f Facts) Validate() error {
 	if f.Port < 0 || f.Port > 65535 || f.BalancerPort < 0 || f.BalancerPort > 65535 || f.NodePort < 0 ||
 		f.NodePort > 65535 || f.EtcdPort < 0 || f.EtcdPort > 65535 || f.MaxRequests < 0 || f.MaxMutatingRequests < 0 {
 		return errors.New("a port or a limit is out of range")
+	}
+	if f.EarlyRenewal < 0 {
+		return errors.New("certificates cannot be renewed after their end")
 	}
 	if f.WaitFactor < 0 || f.WaitFactor > 100 {
 		return errors.New("the factor of waits is not between 0 and 100")

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The resources that write facts for node_exporter (metrics.textfile_directory).
@@ -53,13 +54,12 @@ func (f Facts) factsMissing() []Rule {
 
 func (f Facts) certificateAlerts() []Rule {
 	onDisk := f.fact("kube_certificate_not_after_timestamp_seconds", "")
-	ends := func(days string) string { return fmt.Sprintf(`%s - time() < %s * 86400`, onDisk, days) }
 	summary := "{{ $labels.file }} on {{ $labels.machine }} ends in {{ $value | humanizeDuration }}."
 	renew := "Run terraform apply: it renews certificates of {{ $labels.resource }} that are due. A CA is renewed by a " +
 		"rotation of kube_pki_bundle."
 	return []Rule{
-		alert("KubeCertificateExpires", warning, "15m", ends("7"), summary, renew),
-		alert("KubeCertificateExpiresSoon", critical, "5m", ends("1"), summary, renew),
+		alert("KubeCertificateExpires", warning, "15m", f.endsWithin(7*24*time.Hour, 2), summary, renew),
+		alert("KubeCertificateExpiresSoon", critical, "5m", f.endsWithin(24*time.Hour, 4), summary, renew),
 		alert("KubeCertificateNotServed", warning, "15m",
 			fmt.Sprintf(`%s - on (cluster, machine, resource, file) %s > 60`, onDisk,
 				f.fact("kube_served_certificate_not_after_timestamp_seconds", "")),
@@ -67,6 +67,21 @@ func (f Facts) certificateAlerts() []Rule {
 			planAction+" If it shows nothing, restart what serves the file, one machine at a time: etcd.service, or "+
 				"kube-apiserver.service."),
 	}
+}
+
+// endsWithin is true of certificates on disk that end within a limit, or within a part of EarlyRenewal if that is less:
+// before, an apply renews nothing. CAs are renewed by a rotation at any time.
+func (f Facts) endsWithin(limit, part time.Duration) string {
+	ends := func(files string, within time.Duration) string {
+		return fmt.Sprintf(`%s - time() < %d`, f.fact("kube_certificate_not_after_timestamp_seconds", files),
+			within/time.Second)
+	}
+	early := f.EarlyRenewal / part
+	if early == 0 || early >= limit {
+		return ends("", limit)
+	}
+	const ca = `".*/ca\\.crt"`
+	return ends("file=~"+ca, limit) + " or " + ends("file!~"+ca, early)
 }
 
 func (f Facts) snapshotAlerts() []Rule {

@@ -216,6 +216,24 @@ func TestMonitoringOfHolders(t *testing.T) {
 	}
 }
 
+// TestEarlyRenewalArgument: the alerts about certificates have a part of early_renewal as their limit.
+func TestEarlyRenewalArgument(t *testing.T) {
+	facts := monitored()
+	facts["node_exporter_port"] = types.NumberValue(big.NewFloat(9100))
+	for early, want := range map[string]string{"": "< 604800\n", "12h": "< 21600\n", "2160h": "< 604800\n"} {
+		if facts["early_renewal"] = types.StringNull(); early != "" {
+			facts["early_renewal"] = types.StringValue(early)
+		}
+		got, err := monitoringTexts(newAlertRulesFunction(), facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := got.Attributes()["rules"].(types.String).ValueString(); !strings.Contains(text, want) {
+			t.Errorf("early_renewal = %q: %q is not in the rules:\n%.3000s", early, want, text)
+		}
+	}
+}
+
 func TestMonitoringFunctionsRefuse(t *testing.T) {
 	for want, change := range map[string]map[string]attr.Value{
 		"clustre: there is no such attribute":   {"clustre": types.StringValue("prod")},
@@ -224,6 +242,8 @@ func TestMonitoringFunctionsRefuse(t *testing.T) {
 		"labels: \"severity\" is no name":       {"labels": oneText("severity", "page")},
 		"the value of \"team\" is a template":   {"labels": oneText("team", "{{ .Secret }}")},
 		"wait_factor: it is no number above":    {"wait_factor": types.NumberValue(big.NewFloat(0))},
+		"early_renewal: duration \"-1h\" is not": {"early_renewal": types.StringValue("-1h")},
+		"early_renewal: time: missing unit":     {"early_renewal": types.StringValue("12")},
 		"node_exporter_port: it is no whole":    {"node_exporter_port": types.NumberValue(big.NewFloat(70000))},
 		"the machine cp1 has the addresses":     {"balancers": oneText("cp1", "10.0.0.99")},
 		"the machine cp2 has the addresses":     {"address_holders": oneText("cp2", "10.0.0.99")},

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -99,6 +100,19 @@ func positiveOf(value attr.Value, most int64) (int, error) {
 		return 0, fmt.Errorf("it is no whole number from 1 to %d", most)
 	}
 	return int(n), nil
+}
+
+// durationOf returns a positive duration.
+func durationOf(value attr.Value) (time.Duration, error) {
+	text, err := textOf(value)
+	if err != nil {
+		return 0, err
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("duration %q is not positive", text)
+	}
+	return d, err
 }
 
 // textOf returns a single text.

@@ -56,6 +56,7 @@ locals {
     max_requests_inflight          = try(tonumber(var.kubernetes.extra_args.apiserver["max-requests-inflight"]), null)
     max_mutating_requests_inflight = try(tonumber(var.kubernetes.extra_args.apiserver["max-mutating-requests-inflight"]), null)
     controllers                    = try(var.kubernetes.metrics.address, null) != null
+    early_renewal                  = var.pki.early_renewal
     extensive_metrics              = try(var.etcd.extra_args["metrics"] == "extensive", false)
   }
 }

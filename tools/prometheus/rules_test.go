@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
-	"github.com/prometheus/prometheus/template"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/monitoring"
 )
@@ -388,32 +387,6 @@ func TestRuleFile(t *testing.T) {
 			if rule.Labels["cluster"] != "prod" || rule.Labels["team"] != "platform" || rule.Annotations["action"] == "" {
 				t.Errorf("%s: labels %v, annotations %v", rule.Alert, rule.Labels, rule.Annotations)
 			}
-		}
-	}
-}
-
-// TestRotationArguments: the action of a rotation that stands still names an argument of kube_pki_bundle.
-func TestRotationArguments(t *testing.T) {
-	for part, argument := range map[string]string{
-		"kubernetes": "kubernetes", "etcd": "etcd", "front-proxy": "front_proxy", "service-account": "service_account",
-	} {
-		rendered := 0
-		for _, group := range monitoring.Groups(facts) {
-			for _, rule := range group.Rules {
-				if rule.Alert != "KubeRotationStandsStill" {
-					continue
-				}
-				rendered++
-				data := template.AlertTemplateData(map[string]string{"part": part}, nil, "", promql.Sample{F: 8 * day})
-				got, err := template.NewTemplateExpander(t.Context(), "{{ $labels := .Labels }}"+rule.Annotations["action"],
-					rule.Alert, data, 0, nil, nil, nil).Expand()
-				if err != nil || !strings.HasPrefix(got, "Raise rotation."+argument+" of kube_pki_bundle") {
-					t.Errorf("%s: %q, %v", part, got, err)
-				}
-			}
-		}
-		if rendered == 0 {
-			t.Error("there is no such alert")
 		}
 	}
 }

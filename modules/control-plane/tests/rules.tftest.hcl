@@ -158,6 +158,22 @@ run "facts" {
   }
 }
 
+run "early_renewal" {
+  command = plan
+
+  variables {
+    endpoint   = { address = "10.0.0.10", metrics = { textfile_directory = "/srv/facts" } }
+    etcd       = { version = "3.6.16", metrics = { textfile_directory = "/srv/facts" } }
+    kubernetes = { version = "1.36.3", metrics = { textfile_directory = "/srv/facts" } }
+    pki        = { early_renewal = "12h" }
+  }
+
+  assert {
+    condition     = strcontains(provider::kube::alert_rules(output.monitoring).rules, "- time() < 21600")
+    error_message = "An alert about certificates that end fires when an apply would have renewed them."
+  }
+}
+
 run "facts_without_metrics_of_haproxy" {
   command = plan
 
