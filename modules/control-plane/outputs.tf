@@ -43,6 +43,9 @@ output "discovery_file" {
 }
 
 locals {
+  # A limit that alert_rules takes, from 1 to 1000000. Flags may have others: 0 means none.
+  limit = "^(?:[1-9][0-9]{0,5}|1000000)$"
+
   monitoring = {
     cluster                        = var.cluster_name
     members                        = local.with["etcd"]
@@ -53,8 +56,8 @@ locals {
     balancer_metrics_port          = try(var.endpoint.metrics.port, null)
     etcd_metrics_port              = try(var.etcd.metrics.address, null) != null ? 2382 : null
     node_exporter_port             = local.facts ? 9100 : null
-    max_requests_inflight          = try(tonumber(var.kubernetes.extra_args.apiserver["max-requests-inflight"]), null)
-    max_mutating_requests_inflight = try(tonumber(var.kubernetes.extra_args.apiserver["max-mutating-requests-inflight"]), null)
+    max_requests_inflight          = try(tonumber(regex(local.limit, var.kubernetes.extra_args.apiserver["max-requests-inflight"])), null)
+    max_mutating_requests_inflight = try(tonumber(regex(local.limit, var.kubernetes.extra_args.apiserver["max-mutating-requests-inflight"])), null)
     controllers                    = try(var.kubernetes.metrics.address, null) != null
     early_renewal                  = var.pki.early_renewal
     extensive_metrics              = try(var.etcd.extra_args["metrics"] == "extensive", false)

@@ -174,6 +174,22 @@ run "early_renewal" {
   }
 }
 
+run "requests_without_a_limit" {
+  command = plan
+
+  variables {
+    kubernetes = {
+      version    = "1.36.3"
+      extra_args = { apiserver = { max-requests-inflight = "0", max-mutating-requests-inflight = "1000001" } }
+    }
+  }
+
+  assert {
+    condition     = output.monitoring.max_requests_inflight == null && output.monitoring.max_mutating_requests_inflight == null
+    error_message = "Alerts have the default limits if those of the flags are none."
+  }
+}
+
 run "facts_without_metrics_of_haproxy" {
   command = plan
 
