@@ -43,6 +43,7 @@ type applying struct {
 	failed  bool   // the run fails
 	comment string
 	due     []string // targets of plans that are made of a part
+	down    bool     // the Pushgateway, which fails the run at its end
 }
 
 // spaced is an address that a script has to quote.
@@ -74,19 +75,20 @@ func left(t *testing.T) map[string]any {
 var targets = []string{"argument -target=" + spaced + "\n", "argument -target=" + replica1 + "\n"}
 
 var applyings = []applying{
-	{"a renewal", renewing, nil, "", false, true, false, "Nothing to apply.", nil},
-	{"an apply that fails", renewing, nil, "", true, true, true, "**May be applied without a person**", nil},
-	{"a repair of too many machines", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil},
-	{"a changed argument", renewing, planned(replica1, "port", 7443), "", false, false, false, "`port` changes", nil},
-	{"another policy", renewing, nil, "{}", false, false, false, "the policy does not allow a renewal", nil},
-	{"a misspelled policy", renewing, nil, "renewals: {}", false, false, true, "", nil},
+	{"a renewal", renewing, nil, "", false, true, false, "Nothing to apply.", nil, false},
+	{"an apply that fails", renewing, nil, "", true, true, true, "**May be applied without a person**", nil, false},
+	{"a repair of too many machines", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil, false},
+	{"a Pushgateway that is down", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil, true},
+	{"a changed argument", renewing, planned(replica1, "port", 7443), "", false, false, false, "`port` changes", nil, false},
+	{"another policy", renewing, nil, "{}", false, false, false, "the policy does not allow a renewal", nil, false},
+	{"a misspelled policy", renewing, nil, "renewals: {}", false, false, true, "", nil, false},
 	{
 		"renewals beside a change", renewingWithChange, nil, "",
-		false, true, false, "`kube_kubeconfig.auditor`: the action is", targets,
+		false, true, false, "`kube_kubeconfig.auditor`: the action is", targets, false,
 	},
 	{
 		"renewals that fail beside a change", renewingWithChange, nil, "",
-		true, true, true, "**A person decides** (other)", targets[:1],
+		true, true, true, "**A person decides** (other)", targets[:1], false,
 	},
 }
 
@@ -120,6 +122,9 @@ func (a applying) sandbox(t *testing.T, program string) sandbox {
 	if a.fails {
 		s.env = append(s.env, "APPLIES=fail")
 	}
+	if a.down {
+		s.env = append(s.env, "PUSHES=22")
+	}
 	return s
 }
 
@@ -131,7 +136,7 @@ func (a applying) check(t *testing.T, s sandbox, succeeded bool) {
 		t.Errorf("an apply was tried: %v\n%s", tried, asked)
 	}
 	a.checkPlans(t, s)
-	if succeeded == a.failed {
+	if succeeded == (a.failed || a.down) {
 		t.Errorf("the run's success is %v", succeeded)
 	}
 	if !strings.Contains(comment, a.comment) {
@@ -170,7 +175,7 @@ func (a applying) checkPlans(t *testing.T, s sandbox) {
 }
 
 func TestGitHubApplies(t *testing.T) {
-	scripts := steps(t, "drift-review/github-actions.yml", "plan")
+	scripts, on := steps(t, "drift-review/github-actions.yml", "plan"), goingOn(t, "drift-review/github-actions.yml", "plan")
 	program := newProgram(t)
 	for _, a := range applyings {
 		t.Run(a.name, func(t *testing.T) {
@@ -181,15 +186,18 @@ func TestGitHubApplies(t *testing.T) {
 				"GITHUB_SERVER_URL=https://x", "GITHUB_REPOSITORY=o/r", "GITHUB_RUN_ID=1", "TITLE=Control plane: x",
 				"GITHUB_EVENT_NAME=schedule",
 			}
-			succeeded := true
+			succeeded, pushed := true, "skipped"
 			for _, name := range []string{
 				"plan", "apply what the policy allows", "comment", "push the metrics", "update the issue of scheduled plans",
 				"result",
 			} {
 				outputs := outputsOf(s.read(t, "output"))
 				out, ok := s.run(t, scripts[name], append(env, "STATUS="+outputs["status"],
-					"APPLIED="+cmp.Or(outputs["applied"], "no"))...)
-				if succeeded = ok && scripts[name] != ""; !succeeded {
+					"APPLIED="+cmp.Or(outputs["applied"], "no"), "PUSHED="+pushed)...)
+				if name == "push the metrics" {
+					pushed = map[bool]string{true: "success", false: "failure"}[ok]
+				}
+				if succeeded = (ok || on[name]) && scripts[name] != ""; !succeeded {
 					t.Logf("step %q: %s", name, out)
 					break
 				}
@@ -293,7 +301,7 @@ func TestFleetApplies(t *testing.T) {
 			}
 			applied := cmp.Or(outputsOf(s.read(t, "output"))["applied"], "no")
 			out, ok = s.run(t, scripts["push the metrics"], append(env, "APPLIED="+applied)...)
-			if ok == (a.policy == "renewals: {}") {
+			if ok == (a.policy == "renewals: {}" || a.down) {
 				t.Errorf("the metrics: success is %v\n%s", ok, out)
 			}
 			if text := s.read(t, "plan.prom"); text != "" &&

@@ -27,6 +27,7 @@ for argument; do
 done
 case "$*" in
 */user) printf '{"id":3,"username":"project_5_bot"}' ;;
+*https://push/*) exit "${PUSHES:-0}" ;;
 *--paginate*|*"issue list"*|*per_page*|*state=opened*) printf '%s' "$ANSWER" | jq -r "$filter" ;;
 esac
 `
@@ -172,6 +173,25 @@ func steps(t *testing.T, file, job string) map[string]string {
 		scripts[step.Name] = step.Run
 	}
 	return scripts
+}
+
+// goingOn returns the names of the steps whose failure does not end their job.
+func goingOn(t *testing.T, file, job string) map[string]bool {
+	t.Helper()
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Name   string
+				GoesOn bool `json:"continue-on-error"`
+			} `json:"steps"`
+		} `json:"jobs"`
+	}
+	example(t, file, &workflow)
+	names := map[string]bool{}
+	for _, step := range workflow.Jobs[job].Steps {
+		names[step.Name] = step.GoesOn
+	}
+	return names
 }
 
 func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
