@@ -46,7 +46,7 @@ func (f Facts) factPanels() []panel {
 		graph("Offset of the clock", seconds, fmt.Sprintf(`max by (machine) (%s)`, f.fact("kube_clock_offset_seconds", "")),
 			"{{machine}}"),
 	}
-	if len(f.Balancers) > 0 {
+	if len(f.holders()) > 0 {
 		panels = append(panels,
 			graph("Virtual IP", "", f.fact("kube_virtual_ip_held", ""), "{{address}} on {{machine}}"),
 			graph("Moves of the virtual IP in an hour", "", fmt.Sprintf(`sum by (address) (increase(%s[1h]))`,

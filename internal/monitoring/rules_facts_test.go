@@ -34,7 +34,7 @@ func TestAddressHolders(t *testing.T) {
 		if err := f.Validate(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		var scraped, node, needs, written bool
+		var scraped, node, needs, written, shown bool
 		for _, target := range f.targets(true) {
 			scraped = scraped || target.job == jobHAProxy
 			node = node || target.job == jobNode && target.machine == "lb2"
@@ -45,6 +45,12 @@ func TestAddressHolders(t *testing.T) {
 				written = written || rule.Alert == "KubeFactsMissing" && rule.Labels["machine"] == "lb2" &&
 					rule.Labels["resource"] == endpointResource
 			}
+		}
+		for _, p := range f.operationsPanels() {
+			shown = shown || p.Title == "Virtual IP"
+		}
+		if shown != test.written {
+			t.Errorf("%s: a panel shows who has the virtual IP: %v", name, shown)
 		}
 		if scraped != test.scraped || node != test.written || !needs || written != test.written {
 			t.Errorf("%s: HAProxy is scraped: %v, node_exporter of lb2: %v, %s: %v, facts of lb2 are missed: %v", name, scraped,
