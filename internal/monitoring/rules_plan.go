@@ -13,9 +13,9 @@ func (f Facts) ofPlan(metric, offset string) string {
 }
 
 // stays returns what the last plan sees if a plan of 20 hours or more before it has seen the same, and each in between.
-// Whatever hands values on has them until the next plan, so how long they are there does not tell how often they were
-// seen. seen selects what plans see, with an offset. It begins at the plan at which it was not there five minutes before;
-// what has no beginning is older than the days that are looked at. That the last plan is too old is another alert.
+// Values are there until the next plan, so how long they are there does not tell how often they were seen. seen selects
+// what plans see, with an offset. It begins at the plan at which it was not there five minutes before; what has no
+// beginning is older than the days that are looked at. That the last plan is too old is another alert.
 func (f Facts) stays(seen func(offset string) string) string {
 	plan := fmt.Sprintf(`max by (cluster) (%s)`, f.ofPlan("kube_plan_timestamp_seconds", ""))
 	now, before := seen(""), seen(" offset 5m")

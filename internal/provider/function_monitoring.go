@@ -56,9 +56,9 @@ func newAlertRulesFunction() function.Function {
 					"`extensive_metrics` (the members have the flag `metrics=extensive`), slow requests to etcd are an " +
 					"alert. With `plan_metrics` (a pipeline hands on what `kube-review -metrics` writes, guide Drift review), drift " +
 					"that stays, plans that fail and the lack of plans are alerts. `early_renewal` is that of the members and " +
-					"replicas, such as `12h`: the alerts about certificates on disk that end fire when a half and a quarter of it is " +
-					"left, but 7 days and a day before the end at the earliest, which are the limits without it. For certificates of " +
-					"another signer, it is how long before their end that renews them: set it if they live for less than three weeks. " +
+					"replicas, such as `12h`: the alerts about certificates on disk that end fire when half and a quarter of it is " +
+					"left, but 7 days and a day before the end at the earliest, which are the limits without it. If another signer " +
+					"issues certificates that live for less than three weeks, it is how long before their end they are renewed. " +
 					"CAs always have 7 days and a day. `labels` are added to each alert. " +
 					"`wait_factor`, above 0 and at most 100, multiplies how long alerts wait before they fire (1).",
 			}},

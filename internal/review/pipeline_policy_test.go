@@ -77,9 +77,9 @@ var targets = []string{"argument -target=" + spaced + "\n", "argument -target=" 
 var applyings = []applying{
 	{"a renewal", renewing, nil, "", false, true, false, "Nothing to apply.", nil, false},
 	{"an apply that fails", renewing, nil, "", true, true, true, "**May be applied without a person**", nil, false},
-	{"a repair of too many machines", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil, false},
+	{"a repair of too many", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil, false},
 	{"a Pushgateway that is down", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil, true},
-	{"a changed argument", renewing, planned(replica1, "port", 7443), "", false, false, false, "`port` changes", nil, false},
+	{"an argument", renewing, planned(replica1, "port", 7443), "", false, false, false, "`port` changes", nil, false},
 	{"another policy", renewing, nil, "{}", false, false, false, "the policy does not allow a renewal", nil, false},
 	{"a misspelled policy", renewing, nil, "renewals: {}", false, false, true, "", nil, false},
 	{
@@ -175,7 +175,8 @@ func (a applying) checkPlans(t *testing.T, s sandbox) {
 }
 
 func TestGitHubApplies(t *testing.T) {
-	scripts, on := steps(t, "drift-review/github-actions.yml", "plan"), goingOn(t, "drift-review/github-actions.yml", "plan")
+	const file = "drift-review/github-actions.yml"
+	scripts, on := steps(t, file, "plan"), goingOn(t, file, "plan")
 	program := newProgram(t)
 	for _, a := range applyings {
 		t.Run(a.name, func(t *testing.T) {
