@@ -242,7 +242,7 @@ func TestMonitoringFunctionsRefuse(t *testing.T) {
 		"labels: \"severity\" is no name":       {"labels": oneText("severity", "page")},
 		"the value of \"team\" is a template":   {"labels": oneText("team", "{{ .Secret }}")},
 		"wait_factor: it is no number above":    {"wait_factor": types.NumberValue(big.NewFloat(0))},
-		"early_renewal: duration \"-1h\"":         {"early_renewal": types.StringValue("-1h")},
+		"early_renewal: duration \"-1h\"":       {"early_renewal": types.StringValue("-1h")},
 		"early_renewal: time: missing unit":     {"early_renewal": types.StringValue("12")},
 		"node_exporter_port: it is no whole":    {"node_exporter_port": types.NumberValue(big.NewFloat(70000))},
 		"the machine cp1 has the addresses":     {"balancers": oneText("cp1", "10.0.0.99")},
