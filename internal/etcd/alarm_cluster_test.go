@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -19,6 +20,25 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
+// undrained is the outage of a member whose API server cannot be drained.
+type undrained struct{ announced }
+
+var errUndrained = errors.New("it is the only one in rotation")
+
+func (u undrained) Begins(ctx context.Context) error {
+	return errors.Join(u.announced.Begins(ctx), errUndrained)
+}
+
+// nameAt returns the name of the member on a machine.
+func (f *fleet) nameAt(h *host.Host) string {
+	for _, name := range []string{"cp1", "cp2", "cp3"} {
+		if f.address(name) == h.Address() {
+			return name
+		}
+	}
+	return h.Address()
+}
+
 func TestNoSpaceIsRepaired(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -32,9 +52,42 @@ func TestNoSpaceIsRepaired(t *testing.T) {
 		!strings.Contains(words, "of a quota of 4 MiB") {
 		t.Fatalf("drift of a full database: %q, %v", words, err)
 	}
+	var without []string
+	for _, m := range f.view(specs["cp1"]).WithoutSpace() {
+		without = append(without, m.Name)
+	}
+	if slices.Sort(without); len(without) < 2 {
+		t.Fatalf("only %v have no space", without)
+	}
+	log, open := &outageLog{}, 0
+	for name, s := range specs {
+		s.Outage = announced{log, name}
+		s.OutageOf = func(h *host.Host) (Outage, func()) {
+			open++
+			return announced{log, f.nameAt(h)}, func() { open-- }
+		}
+		specs[name] = s
+	}
+	// An outage that cannot begin leaves the member as it is, and the alarm.
+	stays := specs[full]
+	stays.OutageOf = func(h *host.Host) (Outage, func()) {
+		open++
+		return undrained{announced{log, f.nameAt(h)}}, func() { open-- }
+	}
+	if _, err := f.clusters.Update(f.context(), stays); !errors.Is(err, errUndrained) || log.now != 0 || open != 0 {
+		t.Errorf("repair without a drain: %v; %d outages are left, %d open", err, log.now, open)
+	}
+	if left := f.view(stays); len(left.WithoutSpace()) != len(without)-1 ||
+		len(left.Raised(membership.AlarmNoSpace)) == 0 {
+		t.Errorf("after the repair without a drain:\n%s", left)
+	}
 	f.repair(specs)
 	f.wantStarts(1)
-	// A member without space and without an alarm was repaired as well.
+	// A member without space and without an alarm was repaired as well, while its API server was out of rotation.
+	slices.Sort(log.order)
+	if order := slices.Compact(log.order); !slices.Equal(order, without) || log.most != 1 || log.now != 0 || open != 0 {
+		t.Errorf("announced %v, want %v; %d at once, %d left, %d open", order, without, log.most, log.now, open)
+	}
 	if v := f.view(specs["cp1"]); len(v.WithoutSpace()) > 0 {
 		t.Errorf("%s has no room:\n%s", v.WithoutSpace()[0].Name, v)
 	}

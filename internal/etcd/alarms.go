@@ -16,14 +16,14 @@ import (
 
 // alarmRepair handles the alarms of one member during its Update, in its turn.
 type alarmRepair struct {
-	cl          *cluster
-	s           Spec
-	turn        *wait.Turn
-	clients     *client.Clients
-	attempts    membership.SpaceAttempts
-	outageBegun bool       // the outage of this member was announced, so its end must be announced too
-	acted       bool       // a member was compacted or defragmented, or an alarm was disarmed
-	since       wait.Clock // of the wait for the rules
+	cl       *cluster
+	s        Spec
+	turn     *wait.Turn
+	clients  *client.Clients
+	attempts membership.SpaceAttempts
+	outage   *openOutage // was announced, so its end must be announced too; nil: none
+	acted    bool        // a member was compacted or defragmented, or an alarm was disarmed
+	since    wait.Clock  // of the wait for the rules
 
 	summary string // of a refusal
 	kept    string // what a refusal after a first step leaves unchanged
@@ -65,10 +65,7 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec)
 		return Status{}, err
 	}
 	err = m.repairSpace(ctx)
-	if m.outageBegun {
-		err = errors.Join(err, s.outageEnded(ctx))
-	}
-	if err != nil || !m.acted {
+	if err = errors.Join(err, m.endOutage(ctx)); err != nil || !m.acted {
 		return status, err
 	}
 	return cl.statusNow(ctx, clients, s)
@@ -172,13 +169,8 @@ func (m *alarmRepair) compact(ctx context.Context, v membership.View, target mem
 }
 
 func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target membership.Member) error {
-	// The Update of another member would announce its own outage, but that Update is not
-	// in the plan.
-	if target.Name == m.s.Name && !m.outageBegun {
-		m.outageBegun = true
-		m.turn.Keep()
-		m.since.End()
-		return m.s.outageBegins(ctx) // announcing takes time: observe again
+	if m.outage == nil || m.outage.member != target.ID {
+		return m.beginOutage(ctx, v, target) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())
 	m.acted = true
@@ -190,6 +182,9 @@ func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target 
 	}
 	m.attempts.Defragmented[target.ID] = true
 	m.since.End()
+	if target.Name != m.s.Name {
+		return m.endOutage(ctx)
+	}
 	return nil
 }
 

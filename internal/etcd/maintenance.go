@@ -42,10 +42,7 @@ func (c *Clusters) Defragment(ctx context.Context, s Spec, d membership.Defragme
 	m := newAlarmRepair(cl, s, turn, clients)
 	m.summary, m.kept, m.next = "etcd member not defragmented", "all keys.", defragmentNext
 	out, err := m.defragmentRequested(ctx, d)
-	if m.outageBegun {
-		err = errors.Join(err, s.outageEnded(ctx))
-	}
-	return out, err
+	return out, errors.Join(err, m.endOutage(ctx))
 }
 
 const defragmentNext = "recover the unhealthy members, then try again; with fewer than three voters, add members, or " +

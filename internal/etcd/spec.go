@@ -24,6 +24,9 @@ type Spec struct {
 	Peers      map[string]*host.Host // by member name, this one included: where to find the cluster
 	Outage     Outage                // nil: nothing has to be drained
 	APIServers APIServers            // nil: no API servers are checked
+	// OutageOf opens the outage of the member on another machine, which this member's Update defragments too. end is
+	// called when that change is over. nil: nothing has to be drained.
+	OutageOf func(h *host.Host) (o Outage, end func())
 	// StopReplica stops the replica of the cluster that may be on a machine, until its member's
 	// outage has ended. nil: there are none.
 	StopReplica func(ctx context.Context, h *host.Host) error

@@ -19,6 +19,12 @@ func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Ou
 	return s.replicas.Outage(s.stacked(member, bundle))
 }
 
+// openOutage opens the outage of a member that the change of another one stops for a moment.
+func (s *session) openOutage(member *host.Host, bundle *pki.Bundle) (etcd.Outage, func()) {
+	o := s.outage(member, bundle)
+	return o, o.Open()
+}
+
 // stacked describes a machine on which a replica may be.
 func (s *session) stacked(machine *host.Host, bundle *pki.Bundle) controlplane.StackedMember {
 	return controlplane.StackedMember{

@@ -228,6 +228,9 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		APIServers: r.session.replicas,
 		Outage:     r.session.outage(target, m.bundle),
 		Abandoned:  r.session.abandon,
+		OutageOf: func(h *host.Host) (etcd.Outage, func()) {
+			return r.session.openOutage(h, m.bundle)
+		},
 		StopReplica: func(ctx context.Context, h *host.Host) error {
 			return r.session.replicas.Stop(ctx, r.session.stacked(h, m.bundle))
 		},
