@@ -25,6 +25,8 @@ type Health struct {
 	Version           string      // of the API server that runs, or would be started
 	Components        []Component // as Status.Components
 	CertificateExpiry time.Time   // the earliest of all
+	// CertificatesUnread are the paths of its certificates that are missing, or cannot be parsed.
+	CertificatesUnread []string
 }
 
 // Healthy reports whether all three components are ready.
@@ -92,8 +94,12 @@ func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 			status.Healthy, status.Health = false, fmt.Sprintf("%s %s", by.Unit(c.Name), reason)
 		}
 		out.Components = append(out.Components, status)
+		out.CertificatesUnread = append(out.CertificatesUnread, unreadCertificates(f, c.Certificates)...)
 		out.CertificateExpiry = earlier(out.CertificateExpiry, status.CertificateExpiry)
 	}
 	out.CertificateExpiry = earlier(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
+	if _, there := f.Kubeconfigs[component.AdminConf]; there { // it is optional
+		out.CertificatesUnread = append(out.CertificatesUnread, unreadCertificates(f, []string{component.AdminConf})...)
+	}
 	return out
 }

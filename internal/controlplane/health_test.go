@@ -112,6 +112,21 @@ func TestHealthQueryIsComplete(t *testing.T) {
 	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
 		t.Errorf("of what is asked for: %s\nof all: %s", a, b)
 	}
+	if len(got.CertificatesUnread) > 0 {
+		t.Errorf("not read: %v", got.CertificatesUnread)
+	}
+	without := machine.Interpret(facts)
+	delete(without.Facts.Files, component.APIServerCert)
+	without.Kubeconfigs[component.AdminConf] = "no kubeconfig"
+	delete(without.Kubeconfigs, component.SchedulerConf)
+	without.Facts.Files[component.EtcdClientCert] = host.FileState{Content: "no certificate"}
+	got = healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, without,
+		[]string{healthy, healthy, healthy})
+	if !slices.Equal(got.CertificatesUnread, []string{
+		component.APIServerCert, component.EtcdClientCert, component.SchedulerConf, component.AdminConf,
+	}) || got.CertificateExpiry.IsZero() {
+		t.Errorf("not read: %v; the first expires at %s", got.CertificatesUnread, got.CertificateExpiry)
+	}
 	for _, path := range q.Contents {
 		if strings.HasSuffix(path, ".key") || strings.HasSuffix(path, ".conf") {
 			t.Errorf("%s holds a private key", path)
@@ -125,7 +140,7 @@ func TestParseReview(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	more := "process\tkube-apiserver.service\tinfinity\tinfinity\t" +
 		encoded("/opt/kube-apiserver\x00--v=2\x00") + "\t\n" +
-		"file\taudit-policy-file\t" + encoded("rules: []\n") + "\nfile\tbroken\t!\n"
+		"file\taudit-policy-file\t" + encoded("rules: []\n") + "\nfile\tbroken\t!\nkubelet\n"
 	facts := converged(t, wanted).Facts
 	plain := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts),
 		[]string{healthy, healthy, healthy})
@@ -137,7 +152,7 @@ func TestParseReview(t *testing.T) {
 	}
 	got := parseReview(with, facts.Output)
 	want := map[string]host.Process{release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}}
-	if !reflect.DeepEqual(got.Processes, want) ||
+	if !reflect.DeepEqual(got.Processes, want) || !got.Kubelet ||
 		!reflect.DeepEqual(got.Files, map[string]string{"audit-policy-file": "rules: []\n"}) {
 		t.Errorf("%+v", got)
 	}
@@ -152,8 +167,10 @@ func TestNodesOf(t *testing.T) {
 			},
 		},
 	}
-	node.Name = "cp1"
-	want := []Node{{Name: "cp1", Addresses: []string{"cp1", "10.0.0.11"}, Taints: []string{"a/b:NoSchedule"}}}
+	node.Name, node.Labels = "cp1", map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	want := []Node{{
+		Name: "cp1", Addresses: []string{"cp1", "10.0.0.11"}, Taints: []string{"a/b:NoSchedule"}, ControlPlane: true,
+	}}
 	if got := nodesOf([]core.Node{node}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -150,19 +150,35 @@ func status(s Spec, f machine.Observed, health []string, now time.Time) Status {
 func earliest(f machine.Observed, files []string) time.Time {
 	var end time.Time
 	for _, path := range files {
-		certificate := f.Facts.Files[path].Content
-		if text, ok := f.Kubeconfigs[path]; ok {
-			info, err := pki.ParseKubeconfig(text)
-			if err != nil {
-				continue
-			}
-			certificate = info.ClientCertificate
-		}
-		if info, err := pki.Inspect(certificate); err == nil {
+		if info, err := inspect(f, path); err == nil {
 			end = earlier(end, info.NotAfter)
 		}
 	}
 	return end
+}
+
+// unreadCertificates returns the files that earliest does not count.
+func unreadCertificates(f machine.Observed, files []string) []string {
+	var unread []string
+	for _, path := range files {
+		if _, err := inspect(f, path); err != nil {
+			unread = append(unread, path)
+		}
+	}
+	return unread
+}
+
+// inspect reads the certificate in an observed file, which may be a kubeconfig.
+func inspect(f machine.Observed, path string) (pki.Info, error) {
+	certificate := f.Facts.Files[path].Content
+	if text, ok := f.Kubeconfigs[path]; ok {
+		info, err := pki.ParseKubeconfig(text)
+		if err != nil {
+			return pki.Info{}, err
+		}
+		certificate = info.ClientCertificate
+	}
+	return pki.Inspect(certificate)
 }
 
 // earlier returns the earlier of two times; a zero time does not count.

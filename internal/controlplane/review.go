@@ -34,13 +34,16 @@ type MachineReview struct {
 	// ScrapedErr why that is not known.
 	Scraped    *Scrape
 	ScrapedErr error
+	// Kubelet: a kubelet runs on the machine that uses an API server, so it may register a node.
+	Kubelet bool
 }
 
 // Node is one node of the cluster.
 type Node struct {
-	Name      string
-	Addresses []string
-	Taints    []string // "KEY:EFFECT"
+	Name         string
+	Addresses    []string
+	Taints       []string // "KEY:EFFECT"
+	ControlPlane bool     // by its label
 }
 
 // Review is Health with, for each machine, the processes of its components and the files that
@@ -48,7 +51,7 @@ type Node struct {
 func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []MachineReview {
 	out := make([]MachineReview, len(addresses))
 	script := host.ProcessScript(unit.NamesOf(release.Components())...) + pod.Processes(release.Components()) +
-		filesScript(flags) + scrapeScript() + host.DiskFunctions +
+		filesScript(flags) + kubeletScript + scrapeScript() + host.DiskFunctions +
 		"weighs_below " + host.Words(component.AuditLogDir) + "\n"
 	var machines sync.WaitGroup
 	for i, address := range addresses {
@@ -76,6 +79,12 @@ done; fi
 `
 }
 
+// kubeletScript reports a kubelet that has a kubeconfig. One that runs nothing but static pods may have none.
+const kubeletScript host.Script = `for comm in $(grep -lxs kubelet /proc/[0-9]*/comm || :); do
+  if tr '\0' '\n' 2>/dev/null <"${comm%comm}cmdline" | grep -qE '^--(bootstrap-)?kubeconfig'; then printf 'kubelet\n'; fi
+done
+`
+
 // profilesPage is where a component serves profiles, if at all (apiserver's routes.Profiling).
 const profilesPage = "/debug/pprof/"
 
@@ -90,6 +99,9 @@ func parseReview(h Health, output string) MachineReview {
 	r.Scrapers, r.ScrapersErr = scrapersIn(output, r.Processes)
 	r.Scraped, r.ScrapedErr = scrapedIn(output)
 	for line := range strings.Lines(output) {
+		if line == "kubelet\n" {
+			r.Kubelet = true
+		}
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != 3 || fields[0] != "file" {
 			continue
@@ -137,10 +149,14 @@ func (r *Replicas) Alerts(ctx context.Context, seen []MachineReview, b *pki.Bund
 	return nil, err
 }
 
+// controlPlaneLabel is the label of a control plane's nodes, as kubeadm sets it.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
 func nodesOf(all []core.Node) []Node {
 	var out []Node
 	for _, node := range all {
 		n := Node{Name: node.Name}
+		_, n.ControlPlane = node.Labels[controlPlaneLabel]
 		for _, address := range node.Status.Addresses {
 			n.Addresses = append(n.Addresses, address.Address)
 		}

@@ -37,6 +37,8 @@ type Machine struct {
 	Unit              string // systemd's ActiveState; "" if there is no unit
 	Quota             int64  // bytes, by its flags; negative: none
 	CertificateExpiry time.Time
+	// CertificatesUnread are the paths of the member's certificates that are missing, or are no certificates.
+	CertificatesUnread []string
 	// SnapshotFailed is systemd's result of the last run of the service for scheduled
 	// snapshots ("exit-code", "timeout"); "" if the run succeeded.
 	SnapshotFailed string
@@ -142,6 +144,9 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	command := machine.CommandIn(machine.DefinitionIn(facts.Files))
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = machine.Expiry(facts.Files)
+	if m.Member != "" {
+		m.CertificatesUnread = machine.UnreadCertificates(facts.Files)
+	}
 	if service := facts.Units[snapshot.Service]; service.Active == "failed" &&
 		timer.Managed(facts.Files[snapshot.ServicePath]) {
 		m.SnapshotFailed = service.Result

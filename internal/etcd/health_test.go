@@ -3,6 +3,7 @@ package etcd
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -43,6 +44,9 @@ func TestMachineOf(t *testing.T) {
 		}
 	}
 	active := map[string]host.UnitState{layout.Unit: {Load: "loaded", Active: "active"}}
+	damaged := files(bundle.ClusterID)
+	delete(damaged, machine.CertificatePath(pki.EtcdServer("", "")))
+	damaged[machine.CertificatePath(pki.EtcdPeer("", ""))] = host.FileState{Content: "no certificate"}
 	for name, c := range map[string]struct {
 		facts host.Facts
 		err   error
@@ -51,6 +55,15 @@ func TestMachineOf(t *testing.T) {
 		"a member": {
 			facts: host.Facts{Files: files(bundle.ClusterID), Units: active},
 			want:  Machine{Member: "cp1", Unit: "active", Quota: 16 << 20, CertificateExpiry: now.Add(24 * time.Hour)},
+		},
+		"a member without a certificate": {
+			facts: host.Facts{Files: damaged, Units: active},
+			want: Machine{
+				Member: "cp1", Unit: "active", Quota: 16 << 20, CertificateExpiry: now.Add(72 * time.Hour),
+				CertificatesUnread: []string{
+					machine.CertificatePath(pki.EtcdServer("", "")), machine.CertificatePath(pki.EtcdPeer("", "")),
+				},
+			},
 		},
 		"another cluster's": {
 			facts: host.Facts{Files: files("ff"), Units: active},
@@ -102,7 +115,7 @@ func TestMachineOf(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 			got.CertificateExpiry, c.want.CertificateExpiry = time.Time{}, time.Time{}
-			if got != c.want {
+			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})

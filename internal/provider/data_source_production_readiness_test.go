@@ -184,6 +184,20 @@ func TestEvidence(t *testing.T) {
 				return e.Replicas[1].Unread != "" && e.Replicas[1].APIServer.Flags == nil
 			},
 		},
+		"certificates that cannot be read": {
+			func(r *reviewData) {
+				r.Etcd.Machines[0].CertificatesUnread = []string{"/peer.crt"}
+				healthtest.ChangeReplica(&r.ControlPlane, "cp2", func(s *health.Replica) {
+					s.CertificateExpiry, s.CertificatesUnread = time.Time{}, []string{"/a.crt", "/b.crt"}
+				})
+				r.replicas[0].Kubelet = true
+			},
+			func(e readiness.Evidence) bool {
+				return len(e.Certificates) == 6 && e.Replicas[0].Kubelet && slices.Equal(e.CertificatesUnread, []string{
+					"etcd member cp1 (10.0.0.11): /peer.crt", "replica cp2 (10.0.0.12): /a.crt, /b.crt",
+				})
+			},
+		},
 		"no nodes": {
 			func(r *reviewData) { r.nodes, r.nodesErr = nil, errors.New("forbidden") },
 			func(e readiness.Evidence) bool { return strings.Contains(e.NodesUnread, "forbidden") },

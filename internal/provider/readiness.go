@@ -68,8 +68,9 @@ func unreadEvidence(why string, now time.Time) readiness.Evidence {
 func (r reviewData) evidence(now time.Time) readiness.Evidence {
 	e := readiness.Evidence{
 		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(now),
-		Certificates: r.certificateEvidence(), Encryption: r.encryptionEvidence(), Alerts: r.alertEvidence(),
+		Encryption: r.encryptionEvidence(), Alerts: r.alertEvidence(),
 	}
+	e.Certificates, e.CertificatesUnread = r.certificateEvidence()
 	if d := r.Etcd.LastDrill(); d != nil {
 		e.Drill = &readiness.Drill{
 			Ended: time.Unix(d.Finished, 0), Succeeded: d.Succeeded, Problem: problem.Indented(d.Problem),

@@ -107,24 +107,27 @@ func (r reviewData) replicaEvidence(now time.Time) []readiness.Replica {
 	return out
 }
 
-func (r reviewData) certificateEvidence() []readiness.Certificate {
-	var out []readiness.Certificate
-	add := func(of string, end time.Time) {
+// certificateEvidence returns when certificates end, and those that cannot be read.
+func (r reviewData) certificateEvidence() (out []readiness.Certificate, unread []string) {
+	add := func(of string, end time.Time, paths ...string) {
 		if !end.IsZero() {
 			out = append(out, readiness.Certificate{Of: of, End: end})
+		}
+		if len(paths) > 0 {
+			unread = append(unread, of+": "+strings.Join(paths, ", "))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Authorities)) {
 		add("CA "+name, r.Authorities[name])
 	}
 	for _, m := range r.Etcd.Machines {
-		add(health.Labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)
+		add(health.Labelled("etcd member", m.Member, m.Address), m.CertificateExpiry, m.CertificatesUnread...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Replicas)) {
 		seen := r.Replicas[name]
-		add(health.Labelled("replica", name, seen.Address), seen.CertificateExpiry)
+		add(health.Labelled("replica", name, seen.Address), seen.CertificateExpiry, seen.CertificatesUnread...)
 	}
-	return out
+	return out, unread
 }
 
 // addReplicaReview adds what was read on a replica's machine.
@@ -132,7 +135,7 @@ func addReplicaReview(r *readiness.Replica, review controlplane.MachineReview, n
 	r.APIServer = processOf(review.Processes[release.APIServer])
 	r.ControllerManager = processOf(review.Processes[release.ControllerManager])
 	r.Scheduler = processOf(review.Processes[release.Scheduler])
-	r.Files = review.Files
+	r.Files, r.Kubelet = review.Files, review.Kubelet
 	r.Profiling = map[string]readiness.Answer{}
 	for name, answer := range review.Profiles {
 		r.Profiling[name] = answerOf(answer.Status, answer.Err)

@@ -14,10 +14,12 @@ type Evidence struct {
 	ReplicasUnread string // why the list of replicas is not known
 	Encryption     Encryption
 	Certificates   []Certificate
-	SignedOutside  []string // authorities with an external key, whose certificates no apply renews
-	Alerts         Alerts
-	Nodes          []Node
-	NodesUnread    string
+	// CertificatesUnread are those that machines should have and that cannot be read, with the machine.
+	CertificatesUnread []string
+	SignedOutside      []string // authorities with an external key, whose certificates no apply renews
+	Alerts             Alerts
+	Nodes              []Node
+	NodesUnread        string
 }
 
 // Etcd is the cluster as its members report it.
@@ -174,6 +176,7 @@ type Replica struct {
 	APIServer         Process
 	ControllerManager Process
 	Scheduler         Process
+	Kubelet           bool              // one that uses an API server runs on the machine
 	Profiling         map[string]Answer // of each component's page of profiles, by its name
 	// Files are the files that flags of the API server name, by flag. Files with secrets are
 	// excluded.
@@ -206,9 +209,10 @@ type Certificate struct {
 
 // Node is one node of the cluster.
 type Node struct {
-	Name      string
-	Addresses []string
-	Taints    []string // "KEY:EFFECT"
+	Name         string
+	Addresses    []string
+	Taints       []string // "KEY:EFFECT"
+	ControlPlane bool     // by its label, as kubeadm sets it
 }
 
 // processes returns the components of a replica by name.

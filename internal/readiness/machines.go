@@ -11,13 +11,13 @@ import (
 const minValidity = 30 * 24 * time.Hour
 
 func judgeCertificates(e Evidence) verdict {
-	if len(e.Certificates) == 0 {
+	if len(e.Certificates)+len(e.CertificatesUnread) == 0 {
 		return unknown("no certificate could be read")
 	}
 	var ending []string
-	first := e.Certificates[0]
+	var first Certificate
 	for _, c := range e.Certificates {
-		if c.End.Before(first.End) {
+		if first.Of == "" || c.End.Before(first.End) {
 			first = c
 		}
 		if c.End.Sub(e.Now) < minValidity {
@@ -30,6 +30,8 @@ func judgeCertificates(e Evidence) verdict {
 		return fail("expired or expiring within 30 days: %s", strings.Join(ending, ", "))
 	case len(unread) > 0:
 		return unknown("some machines could not be observed: %s", strings.Join(unread, ", "))
+	case len(e.CertificatesUnread) > 0:
+		return unknown("missing, or not a certificate: %s", strings.Join(e.CertificatesUnread, ", "))
 	case len(e.SignedOutside) > 0:
 		return warn("certificates of the CAs %s are renewed only by their external signer; the first certificate "+
 			"to expire is that of %s, on %s",
@@ -80,9 +82,20 @@ func judgeInsecure(e Evidence) verdict {
 				}
 			}
 		}
+		for _, p := range r.processes() {
+			if !p.Running {
+				return unknown("%s is not running", p.name)
+			}
+		}
 		return pass("none")
 	})
 	members := everyMember(e, func(m Member) verdict {
+		switch file, set := m.Process.Flags["config-file"]; {
+		case !m.Process.Running:
+			return unknown("etcd is not running")
+		case set:
+			return unknown("etcd takes its URLs from %s", file) // and ignores its flags
+		}
 		for _, flag := range []string{"listen-client-urls", "listen-peer-urls", "listen-client-http-urls"} {
 			for _, text := range listOf(m.Process.Flags[flag]) {
 				if strings.HasPrefix(text, "http://") {
@@ -125,13 +138,31 @@ func judgeTaints(e Evidence) verdict {
 	case len(tainted) > 0:
 		return pass("%s", strings.Join(tainted, ", "))
 	}
+	var kubelets []string
+	for _, r := range e.Replicas {
+		if r.Kubelet {
+			kubelets = append(kubelets, r.Name)
+		}
+	}
+	unread := unreadOf(e)
+	switch {
+	case len(unread) > 0:
+		return unknown("some machines could not be observed: %s", strings.Join(unread, ", "))
+	case len(kubelets) > 0:
+		return notShown("which node is that of the kubelet on %s does not show: none has the machine's address or name, or "+
+			"the label %s", strings.Join(kubelets, ", "), controlPlaneLabel)
+	}
 	return pass("none of these machines is a node")
 }
 
+// controlPlaneLabel is the label of the nodes of a control plane, as kubeadm sets it.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// isControlPlane reports whether a node is one of these machines. Nodes may register with other addresses.
 func isControlPlane(e Evidence, node Node) bool {
-	on := func(address string) bool { return slices.Contains(node.Addresses, address) }
-	return slices.ContainsFunc(e.Replicas, func(r Replica) bool { return on(r.Address) }) ||
-		slices.ContainsFunc(e.Members, func(m Member) bool { return on(m.Address) })
+	is := func(name, address string) bool { return node.Name == name || slices.Contains(node.Addresses, address) }
+	return node.ControlPlane || slices.ContainsFunc(e.Replicas, func(r Replica) bool { return is(r.Name, r.Address) }) ||
+		slices.ContainsFunc(e.Members, func(m Member) bool { return is(m.Name, m.Address) })
 }
 
 // repelsPods reports whether a taint permanently repels pods that do not tolerate it. The taints of

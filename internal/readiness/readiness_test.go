@@ -104,6 +104,13 @@ func TestJudge(t *testing.T) {
 			"signer",
 		},
 		{"certificates", "unread", unreadMember, Unknown, "cp2"},
+		{
+			"certificates", "unreadable", func(e *Evidence) { e.CertificatesUnread = []string{"replica cp1: /a.crt"} }, Unknown,
+			"replica cp1: /a.crt",
+		},
+		{"certificates", "only unreadable", func(e *Evidence) {
+			e.Certificates, e.CertificatesUnread = nil, []string{"replica cp1: /a.crt"}
+		}, Unknown, "replica cp1: /a.crt"},
 		{"certificates", "none", func(e *Evidence) { e.Certificates = nil }, Unknown, "no certificate"},
 
 		{
@@ -259,6 +266,15 @@ func TestJudge(t *testing.T) {
 			"http://10.0.0.11:2379",
 		},
 		{"insecure-port", "unread", unreadMember, Unknown, "cp2"},
+		{"insecure-port", "a stopped scheduler", func(e *Evidence) { e.Replicas[0].Scheduler = Process{} }, Unknown,
+			"cp1: kube-scheduler is not running"},
+		{"insecure-port", "a stopped scheduler, and an old server", func(e *Evidence) {
+			e.Replicas[0].Scheduler = Process{}
+			server("insecure-port", "8080")(e)
+		}, Fail, "--insecure-port=8080"},
+		{"insecure-port", "stopped etcd", eachMember(func(m *Member) { m.Process = Process{} }), Unknown,
+			"etcd is not running"},
+		{"insecure-port", "etcd with a file", member("config-file", "/etc/etcd.yaml"), Unknown, "/etc/etcd.yaml"},
 
 		{
 			"profiling", "stopped", func(e *Evidence) { e.Replicas[0].Scheduler = Process{} }, Unknown,
@@ -274,6 +290,19 @@ func TestJudge(t *testing.T) {
 			e.Nodes[0].Taints = []string{"node.kubernetes.io/not-ready:NoSchedule"}
 		}, Fail, "cp1"},
 		{"taints", "no nodes", func(e *Evidence) { e.Nodes = nil }, Pass, "none of these"},
+		{"taints", "other addresses", func(e *Evidence) {
+			e.Nodes[0] = Node{Name: "cp1", Addresses: []string{"192.0.2.11"}}
+		}, Fail, "cp1"},
+		{"taints", "other addresses and names", func(e *Evidence) {
+			e.Nodes[0] = Node{Name: "cp1.example.com", Addresses: []string{"192.0.2.11"}, ControlPlane: true}
+		}, Fail, "cp1.example.com"},
+		{"taints", "a kubelet without a node", func(e *Evidence) {
+			e.Nodes, e.Replicas[0].Kubelet = e.Nodes[1:], true
+		}, Unknown, "the kubelet on cp1"},
+		{"taints", "no nodes, a machine is not observed", func(e *Evidence) {
+			e.Nodes = nil
+			unreadReplica(e)
+		}, Unknown, "cp2"},
 		{"taints", "unread", func(e *Evidence) { e.NodesUnread = "no API server answers" }, Unknown, "no API server"},
 
 		{"resources", "unread", unreadMember, Unknown, "cp2"},

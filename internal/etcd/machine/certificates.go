@@ -188,3 +188,15 @@ func Expiry(files map[string]host.FileState) time.Time {
 	}
 	return earliest
 }
+
+// UnreadCertificates returns the paths of a member's certificates that are missing among the observed files, or are no
+// certificates. Expiry does not count them.
+func UnreadCertificates(files map[string]host.FileState) []string {
+	var paths []string
+	for _, l := range Leaves("", "") {
+		if _, err := pki.Inspect(files[CertificatePath(l)].Content); err != nil {
+			paths = append(paths, CertificatePath(l))
+		}
+	}
+	return paths
+}
