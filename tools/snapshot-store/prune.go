@@ -206,7 +206,9 @@ func (s *store) versions(ctx context.Context) (have, unread bool, err error) {
 }
 
 // versionsBefore returns the versions of what is older than a snapshot, the oldest first, and the number of those that
-// are not returned, because object lock still protects them. It looks at as many objects as mostObjects says.
+// are not returned, because object lock still protects them. It looks at as many objects as mostObjects says. What is
+// not verified and was uploaded less than a day ago is left out: another machine may still upload it, and writes the
+// manifest last.
 func (s *store) versionsBefore(
 	ctx context.Context, limit string, versions bool,
 ) (old []objectVersion, locked int, err error) {
@@ -214,6 +216,7 @@ func (s *store) versionsBefore(
 	defer cancel()
 	options := minio.ListObjectsOptions{Prefix: s.directory(), WithVersions: versions}
 	seen, now := 0, s.server.now()
+	finished := map[string]bool{} // of the keys that were uploaded lately
 	for o := range s.client.Client.ListObjects(ctx, s.Bucket, options) {
 		if o.Err != nil {
 			return nil, 0, failed(o.Err, "the bucket cannot be listed")
@@ -232,6 +235,18 @@ func (s *store) versionsBefore(
 		case name == "":
 		case s.ObjectLock.holds(name, now):
 			locked++
+		case now.Sub(o.LastModified) < abandoned:
+			key := strings.TrimSuffix(o.Key, manifestEnd)
+			if _, known := finished[key]; !known {
+				_, err := s.verified(ctx, key)
+				if fatal(err) {
+					return nil, 0, err
+				}
+				finished[key] = err == nil
+			}
+			if finished[key] {
+				old = append(old, objectVersion{o.Key, o.VersionID})
+			}
 		default:
 			old = append(old, objectVersion{o.Key, o.VersionID})
 		}

@@ -43,6 +43,7 @@ func TestPruneThousands(t *testing.T) {
 	}
 	close(numbers)
 	group.Wait()
+	giveUpAtOnce(t)
 	others := []string{
 		"etcd/prod/" + strings.Repeat("f", 32) + "/" + name(1) + encryptedEnd, st.directory() + "notes.txt",
 		st.directory() + "deeper/" + name(1) + encryptedEnd, name(1) + encryptedEnd,
@@ -97,6 +98,7 @@ func TestPruneLocked(t *testing.T) {
 		t.Errorf("listed %+v, %v", all, err)
 	}
 	// Versions of a key that was written twice are removed too.
+	giveUpAtOnce(t)
 	key := st.directory() + name(0) + encryptedEnd
 	s.add(key, "first")
 	s.add(key, "second")
@@ -161,11 +163,58 @@ func TestPruneCut(t *testing.T) {
 	if _, err := st.prune(t.Context()); err != nil || cuts() != 1 {
 		t.Fatalf("%d uploads in progress, %v", cuts(), err)
 	}
-	abandoned = 0
-	t.Cleanup(func() { abandoned = 24 * time.Hour })
+	giveUpAtOnce(t)
 	if _, err := st.prune(t.Context()); err != nil || cuts() != 0 {
 		t.Errorf("%d uploads in progress, %v", cuts(), err)
 	}
+}
+
+// giveUpAtOnce: every upload that has not ended was cut.
+func giveUpAtOnce(t *testing.T) {
+	abandoned = 0
+	t.Cleanup(func() { abandoned = 24 * time.Hour })
+}
+
+// TestPruneWhileUploading: a prune on another machine leaves an upload without a manifest there, and an upload that has
+// lost its object before the manifest was there fails, so that it is tried again.
+func TestPruneWhileUploading(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config()
+	st := opened(t, c)
+	for n := range 3 {
+		mustPut(t, st, writeSnapshot(t, nameOf(6+n, "b"), 1<<16))
+	}
+	file := writeSnapshot(t, nameOf(5, "a"), 1<<16)
+	key := st.directory() + nameOf(5, "a") + encryptedEnd
+	beforeManifest := func(do func()) fault {
+		var once sync.Once
+		return func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, nameOf(5, "a")+encryptedEnd+manifestEnd) {
+				once.Do(do)
+			}
+			return false
+		}
+	}
+	s.with(beforeManifest(func() {
+		if r, err := st.prune(t.Context()); err != nil || r.Removed != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}), func() { mustPut(t, st, file) })
+	if err := s.client.RemoveObject(t.Context(), bucket, key+manifestEnd, minio.RemoveObjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.with(beforeManifest(func() {
+		if err := s.client.RemoveObject(t.Context(), bucket, key, minio.RemoveObjectOptions{}); err != nil {
+			t.Error(err)
+		}
+	}), func() {
+		_, err := st.put(t.Context(), file)
+		wantError(t, "removed", err, "was removed or replaced before its upload ended: it is not verified")
+		if got := exitStatus(err); got != 1 {
+			t.Errorf("the exit status is %d", got)
+		}
+	})
+	mustPut(t, st, file)
 }
 
 // nameOf returns the name of the n-th snapshot, of an etcd cluster.
@@ -200,7 +249,11 @@ func TestPruneFormer(t *testing.T) {
 			t.Errorf("%s: %q are left, %v, want %q", run, left, err, names)
 		}
 	}
-	wanted("first", pruned{Kept: 3, Removed: 5, Former: 3}, nameOf(2, "a"), nameOf(3, "a"), nameOf(4, "a"),
+	// Another machine may still upload what has no manifest.
+	wanted("first", pruned{Kept: 3, Removed: 4, Former: 3}, nameOf(2, "a"), nameOf(3, "a"), nameOf(4, "a"),
+		nameOf(5, "a"), nameOf(6, "b"), nameOf(7, "b"), nameOf(8, "b"))
+	giveUpAtOnce(t)
+	wanted("a day later", pruned{Kept: 3, Removed: 1, Former: 3}, nameOf(2, "a"), nameOf(3, "a"), nameOf(4, "a"),
 		nameOf(6, "b"), nameOf(7, "b"), nameOf(8, "b"))
 	mustPut(t, st, writeSnapshot(t, nameOf(9, "b"), 1<<16))
 	wanted("second", pruned{Kept: 3, Removed: 2, Former: 3}, nameOf(2, "a"), nameOf(3, "a"), nameOf(4, "a"),

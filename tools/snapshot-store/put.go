@@ -57,6 +57,12 @@ func (s *store) put(ctx context.Context, file string) (manifest, error) {
 	if err != nil {
 		return manifest{}, failed(err, "the manifest of %s was not uploaded", m.Snapshot)
 	}
+	switch _, err := s.verified(ctx, key); { // until now, it was an upload that has not ended
+	case fatal(err):
+		return manifest{}, err
+	case err != nil:
+		return manifest{}, fmt.Errorf("%s was removed or replaced before its upload ended: %w", m.Snapshot, err)
+	}
 	return m, nil
 }
 
