@@ -30,7 +30,7 @@ var (
 	// mostTried is how many objects one run of prune tries to remove, so that it ends within minutes. One that is
 	// locked counts too.
 	mostTried = 5000
-	// mostCompared is how many older snapshots of the same etcd cluster are passed over on the way to one of another.
+	// mostCompared is how many older snapshots are looked at for those of former etcd clusters.
 	mostCompared = 10_000
 )
 

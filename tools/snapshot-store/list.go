@@ -235,24 +235,26 @@ func (s *store) newestOf(ctx context.Context, etcdCluster string) (object, manif
 // longestSpan is the longest time in days that newestFirst looks at before it looks at everything that is older.
 const longestSpan = 1 << 12
 
-// newest returns the newest verified snapshot. It refuses one that is much smaller than the newest one of the etcd
-// cluster before: an empty cluster that was made by accident saves snapshots too.
+// newest returns the newest verified snapshot. It refuses one that is much smaller than the largest one among the newest
+// of each former etcd cluster: an empty cluster that was made by accident saves snapshots too, and so does the next one.
 func (s *store) newest(ctx context.Context) (object, manifest, error) {
 	var chosen object
-	var of manifest // of chosen
-	compared := 0
+	var of, largest manifest // of chosen, and of the former clusters
+	compared, done := 0, map[string]bool{}
 	for o, err := range s.newestFirst(ctx) {
 		last := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
 		switch {
 		case err != nil && of.Snapshot != "" && errors.As(err, new(tooMany)):
-			return chosen, of, nil
+			return chosen, of, s.compareClusters(of, largest)
 		case err != nil:
 			return object{}, manifest{}, err
-		case of.Snapshot != "" && (etcdOf(last) == "" || etcdOf(last) == etcdOf(of.Snapshot)):
-			if compared++; compared == mostCompared {
-				return chosen, of, nil
+		case of.Snapshot != "":
+			if compared++; compared > mostCompared {
+				return chosen, of, s.compareClusters(of, largest)
 			}
-			continue
+			if etcdOf(last) == "" || done[etcdOf(last)] {
+				continue
+			}
 		}
 		m, err := s.verifyRanked(ctx, o)
 		switch {
@@ -260,16 +262,19 @@ func (s *store) newest(ctx context.Context) (object, manifest, error) {
 			return object{}, manifest{}, err
 		case err != nil:
 			s.note("%s is skipped: %v", last, err)
-		case of.Snapshot != "":
-			return chosen, of, s.compareClusters(of, m)
-		case etcdOf(m.Snapshot) == "":
+		case etcdOf(m.Snapshot) == "": // none was chosen yet
 			return o, m, nil
-		default:
+		case of.Snapshot == "":
 			chosen, of = o, m
+		case m.Size > largest.Size:
+			largest = m
+		}
+		if err == nil {
+			done[etcdOf(m.Snapshot)] = true
 		}
 	}
 	if of.Snapshot != "" {
-		return chosen, of, nil
+		return chosen, of, s.compareClusters(of, largest)
 	}
 	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
 		s.directory())
@@ -278,8 +283,11 @@ func (s *store) newest(ctx context.Context) (object, manifest, error) {
 // muchLarger is how many times larger a snapshot of the former etcd cluster is if the newer one may have lost its data.
 const muchLarger = 4
 
-// compareClusters compares the newest snapshot with the newest one of the etcd cluster before.
+// compareClusters compares the newest snapshot with one of a former etcd cluster, if there is one.
 func (s *store) compareClusters(newest, former manifest) error {
+	if former.Snapshot == "" {
+		return nil
+	}
 	text := fmt.Sprintf("the newest snapshot %s (%d bytes) is of another etcd cluster than %s (%d bytes) before it",
 		newest.Snapshot, newest.Size, former.Snapshot, former.Size)
 	if former.Size/muchLarger <= newest.Size {

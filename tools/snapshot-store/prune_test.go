@@ -298,6 +298,10 @@ func TestNewestOfTwoClusters(t *testing.T) {
 	if _, m, err := st.choose(t.Context(), ""); err != nil || m.Snapshot != nameOf(6, "d") {
 		t.Errorf("with many of the same cluster: %s, %v", m.Snapshot, err)
 	}
+	mostCompared = 10_000
+	mustPut(t, st, writeSnapshot(t, nameOf(7, "e"), 1<<13))
+	_, _, err = st.choose(t.Context(), "")
+	wantError(t, "two empty clusters", err, nameOf(7, "e")+" (8224 bytes) is of another etcd cluster than "+nameOf(1, "a"))
 }
 
 // TestWithoutNewest: old versions of the newest verified snapshots of each etcd cluster stay, with their manifests.
