@@ -37,7 +37,7 @@ func (s *store) put(ctx context.Context, file string) (manifest, error) {
 	}
 	var err error
 	if m.Size, m.SHA256, err = digestOf(file); err != nil {
-		return manifest{}, badFile{err}
+		return manifest{}, err
 	}
 	key := s.directory() + m.key()
 	if there, err := s.verified(ctx, key); err == nil && there.SHA256 == m.SHA256 {

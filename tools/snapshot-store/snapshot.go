@@ -168,7 +168,8 @@ func (d *etcdDigest) sum() (string, error) {
 	return hex.EncodeToString(d.all.Sum(nil)), nil
 }
 
-// digestOf reads a snapshot and returns its size and digest.
+// digestOf reads a snapshot and returns its size and digest. Only what the content says makes it a badFile: one that
+// cannot be read now may be a good snapshot.
 func digestOf(file string) (size int64, digest string, err error) {
 	opened, err := os.Open(file)
 	if err != nil {
@@ -181,7 +182,7 @@ func digestOf(file string) (size int64, digest string, err error) {
 	}
 	digest, err = d.sum()
 	if err != nil {
-		return 0, "", fmt.Errorf("snapshot %s: %w", file, err)
+		return 0, "", badFile{fmt.Errorf("snapshot %s: %w", file, err)}
 	}
 	return d.size, digest, nil
 }

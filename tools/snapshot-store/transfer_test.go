@@ -336,6 +336,20 @@ func TestCorruptSnapshot(t *testing.T) {
 			t.Errorf("%s: the exit status is %d", what, got)
 		}
 	}
+	for what, unread := range map[string]string{
+		"missing": filepath.Join(t.TempDir(), name(1)), "a directory": filepath.Join(t.TempDir(), name(2)),
+	} {
+		if what == "a directory" {
+			if err := os.Mkdir(unread, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := st.put(t.Context(), unread)
+		wantError(t, what, err, "read the snapshot")
+		if got := exitStatus(err); got != 1 {
+			t.Errorf("%s: the exit status is %d, so the file is called damaged", what, got)
+		}
+	}
 	_, err = st.put(t.Context(), filepath.Join(t.TempDir(), "x.db"))
 	wantError(t, "name", err, "not named like")
 	if got := exitStatus(err); got != badSnapshot {

@@ -164,4 +164,19 @@ func TestSpaceOfUnfinished(t *testing.T) {
 	if out, err := run(); err == nil || !strings.HasSuffix(out, "but -26 are free\nno snapshot saved\n") {
 		t.Errorf("scheduled, no space: %v: %s", err, out)
 	}
+
+	// The time of a file tells not which of two clocks was wrong.
+	saved, _ := filepath.Glob(at + "/*.db")
+	for _, file := range saved {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(at+"/20990101T000000Z-cp1.db", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(); err == nil || !strings.Contains(out, "20990101T000000Z-cp1.db in "+at+" has a later time than "+
+		"now, so that it passes for the newest: if this machine's clock is behind, correct it; if a clock was ahead") {
+		t.Errorf("scheduled, a later one: %v: %s", err, out)
+	}
 }

@@ -190,7 +190,8 @@ else
   if /bin/sh -eu "$0" save "$file" $(($(value DBSize) + reserve)); then
     newest=$(snapshots | tail -n 1)
     [ "$newest" = "$file" ] ||
-      fail "$newest in $dir has a later time than now, so that it passes for the newest: a clock was wrong. Move it away"
+      fail "$newest in $dir has a later time than now, so that it passes for the newest: if this machine's clock is" \
+        "behind, correct it; if a clock was ahead when that file was saved, move the file away"
   else
     fail "no snapshot saved"
   fi
