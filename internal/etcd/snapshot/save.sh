@@ -13,6 +13,8 @@ own "${dir##*/}"
 exec 9>.lock
 flock 9 # what another one has not finished yet must stay
 rm -f ./*.part
+trap 'rm -f "$file.part" "$file.part.part"' EXIT # etcdctl adds a .part of its own
+trap 'exit 143' HUP INT TERM
 free=$(df -B1 --output=avail . | tail -n 1 | tr -d ' ')
 [ "$free" -ge "$need" ] || {
   echo "not enough space in $dir: the snapshot and the reserve of etcd need $need bytes, but ${free:-an unknown number} are free" >&2
@@ -23,11 +25,10 @@ free=$(df -B1 --output=avail . | tail -n 1 | tr -d ' ')
 size=$(stat -c %s "$file.part")
 digest=$(tail -c 32 "$file.part" | od -An -v -tx1 | tr -d ' \n')
 if [ "$digest" != "$(head -c $((size - 32)) "$file.part" | sha256sum | cut -d ' ' -f 1)" ]; then
-  rm -f "$file.part"
   echo "the snapshot is corrupt: its SHA-256 does not match its content" >&2
   exit 1
 fi
-status=$("$tools/etcdutl" snapshot status "$file.part" --write-out=json) || { rm -f "$file.part"; exit 1; }
+status=$("$tools/etcdutl" snapshot status "$file.part" --write-out=json) || exit 1
 sync "$file.part" 2>/dev/null || sync
 mv -fT "$file.part" "$file"
 sync . 2>/dev/null || sync

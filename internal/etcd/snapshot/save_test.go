@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
@@ -178,5 +179,54 @@ func TestSpaceOfUnfinished(t *testing.T) {
 	if out, err := run(); err == nil || !strings.Contains(out, "20990101T000000Z-cp1.db in "+at+" has a later time than "+
 		"now, so that it passes for the newest: if this machine's clock is behind, correct it; if a clock was ahead") {
 		t.Errorf("scheduled, a later one: %v: %s", err, out)
+	}
+}
+
+// TestCutOffSave: a save that is ended in the middle leaves nothing, and what one has left that was killed is removed
+// also where another member leads, but not while a save is running there.
+func TestCutOffSave(t *testing.T) {
+	dir := t.TempDir()
+	stubTools(t, dir+"/tools")
+	etcdctl := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(dir+"/tools/etcdctl", []byte("#!/bin/sh\nfor file; do :; done\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	etcdctl("printf data >\"$file\"\nprintf data >\"$file.part\"\nkill -TERM $PPID\n")
+	s := Save{Dir: dir + "/etcd-archive/requested", File: "20260102T000000Z-a.db", Tools: dir + "/tools", Need: 36}
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(host.Assignments(s.Vars())+s.Script())).
+		CombinedOutput()
+	if left, _ := filepath.Glob(s.Dir + "/*.part"); err == nil || len(left) > 0 {
+		t.Errorf("ended: %v: %s; it has left %q", err, out, left)
+	}
+
+	etcdctl("printf '\"%s\" : %s\\n' Leader 7 MemberID 8 DBSize 36\n")
+	m := stored()
+	m.DataDir, m.Settings.S3 = dir+"/etcd", nil
+	at := scheduledDir(m.DataDir)
+	script := strings.Replace(m.renderScript(), "\nunit="+layout.UnitPath, "\nunit="+dir+"/unit", 1)
+	if err := errors.Join(os.WriteFile(dir+"/run", []byte(script), 0o600), os.MkdirAll(at, 0o700),
+		os.WriteFile(at+"/20260101T000000Z-cp1.db.part", nil, 0o600),
+		os.WriteFile(dir+"/unit", []byte("ExecStart="+dir+"/tools/etcd --name=cp1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(at + "/.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		out, err := exec.CommandContext(t.Context(), "sh", "-eu", dir+"/run").CombinedOutput()
+		left, _ := filepath.Glob(at + "/*.part")
+		if err != nil || !strings.Contains(string(out), "another member is the leader") || len(left) != want {
+			t.Errorf("%v: %s; %q are left, want %d", err, out, left, want)
+		}
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_UN); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -170,12 +170,27 @@ part_by() {
   printf '%s\n' "$id" >"$2"
 }
 
+# tidy removes what a save has left that was cut off, of up to the size of the database, unless one is running. This
+# machine may save none for long.
+tidy() (
+  root=${dir%/*}
+  cd -P -- "${root%/*}/" || exit
+  own "${root##*/}"
+  own "${dir##*/}"
+  set -- ./*.part
+  [ -e "$1" ] || exit 0
+  exec 9>.lock
+  flock -n 9 || exit 0
+  rm -f "$@"
+)
+
 umask 077
 started=$(uptime)
 upload_limit=$(limit)
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
 part
+tidy || fail "what a save that was cut off has left in $dir was not removed"
 file=''
 tried=''
 if ! ask; then
