@@ -81,7 +81,9 @@ done; fi
 
 // kubeletScript reports a kubelet that has a kubeconfig. One that runs nothing but static pods may have none.
 const kubeletScript host.Script = `for comm in $(grep -lxs kubelet /proc/[0-9]*/comm || :); do
-  if tr '\0' '\n' 2>/dev/null <"${comm%comm}cmdline" | grep -qE '^--(bootstrap-)?kubeconfig'; then printf 'kubelet\n'; fi
+  if tr '\0' '\n' 2>/dev/null <"${comm%comm}cmdline" | grep -qE '^--(bootstrap-)?kubeconfig'; then
+    printf 'kubelet\n'
+  fi
 done
 `
 

@@ -235,8 +235,9 @@ func (s *store) newestOf(ctx context.Context, etcdCluster string) (object, manif
 // longestSpan is the longest time in days that newestFirst looks at before it looks at everything that is older.
 const longestSpan = 1 << 12
 
-// newest returns the newest verified snapshot. It refuses one that is much smaller than the largest one among the newest
-// of each former etcd cluster: an empty cluster that was made by accident saves snapshots too, and so does the next one.
+// newest returns the newest verified snapshot. It refuses one that is much smaller than the largest one among the
+// newest of each former etcd cluster: an empty cluster that was made by accident saves snapshots too, and so does the
+// next one.
 func (s *store) newest(ctx context.Context) (object, manifest, error) {
 	var chosen object
 	var of, largest manifest // of chosen, and of the former clusters
