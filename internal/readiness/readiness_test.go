@@ -266,14 +266,18 @@ func TestJudge(t *testing.T) {
 			"http://10.0.0.11:2379",
 		},
 		{"insecure-port", "unread", unreadMember, Unknown, "cp2"},
-		{"insecure-port", "a stopped scheduler", func(e *Evidence) { e.Replicas[0].Scheduler = Process{} }, Unknown,
-			"cp1: kube-scheduler is not running"},
+		{
+			"insecure-port", "a stopped scheduler", func(e *Evidence) { e.Replicas[0].Scheduler = Process{} }, Unknown,
+			"cp1: kube-scheduler is not running",
+		},
 		{"insecure-port", "a stopped scheduler, and an old server", func(e *Evidence) {
 			e.Replicas[0].Scheduler = Process{}
 			server("insecure-port", "8080")(e)
 		}, Fail, "--insecure-port=8080"},
-		{"insecure-port", "stopped etcd", eachMember(func(m *Member) { m.Process = Process{} }), Unknown,
-			"etcd is not running"},
+		{
+			"insecure-port", "stopped etcd", eachMember(func(m *Member) { m.Process = Process{} }), Unknown,
+			"etcd is not running",
+		},
 		{"insecure-port", "etcd with a file", member("config-file", "/etc/etcd.yaml"), Unknown, "/etc/etcd.yaml"},
 
 		{

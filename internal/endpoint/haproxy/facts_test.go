@@ -46,8 +46,12 @@ func TestFactsWhileTheAddressMoves(t *testing.T) {
 		inherit  bool
 		want     []string
 	}{
-		{"", false, []string{"10.0.0.100"}}, {Release, false, nil}, {Prepare, false, nil}, {Take, false, nil},
-		{Prepare, true, []string{"10.0.0.100"}}, {Take, true, []string{"10.0.0.100"}},
+		{"", false, []string{"10.0.0.100"}},
+		{Release, false, nil},
+		{Prepare, false, nil},
+		{Take, false, nil},
+		{Prepare, true, []string{"10.0.0.100"}},
+		{Take, true, []string{"10.0.0.100"}},
 	} {
 		s := threeHosts()
 		s.TextfileDirectory, s.HandOver, s.Inherit = "/srv/facts", c.handOver, c.inherit
