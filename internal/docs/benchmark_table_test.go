@@ -10,16 +10,22 @@ import (
 
 // TestBenchmarkRounds: each figure says of how many rounds it is, and a run that was cut off meets no goal.
 func TestBenchmarkRounds(t *testing.T) {
+	of := func(rounds int, least, most float64, unit string) bench.Result {
+		return bench.Result{
+			Value: most, Min: least, Max: most, Unit: unit, Rounds: rounds, Goal: "≤ 1.5 ×", Met: true,
+		}
+	}
 	for _, c := range []struct {
 		result bench.Result
 		want   string
 	}{
-		{bench.Result{Value: 2, Min: 1, Max: 3, Unit: "s", Rounds: 5, Goal: "≤ 1.5 ×", Met: true}, "| 5: 1.00–3.00 | – | – | – | ≤ 1.5 × | yes |"},
-		{bench.Result{Value: 2, Min: 2, Max: 2, Unit: "s", Rounds: 1, Goal: "≤ 1.5 ×", Met: true}, "| 1 | – | – | – | ≤ 1.5 × | too few rounds |"},
-		{bench.Result{Value: 2, Min: 2, Max: 2, Unit: "s", Rounds: 2, Goal: "≤ 1.5 ×"}, "| too few rounds |"},
-		{bench.Result{Value: 1, Min: 1, Max: 1, Rounds: 1, Goal: "≤ 1.0 ×", Met: true}, "| ≤ 1.0 × | yes |"},
+		{of(5, 1, 3, "s"), "| 5: 1.00–3.00 | – | – | – | ≤ 1.5 × | yes |"},
+		{of(1, 2, 2, "s"), "| 1 | – | – | – | ≤ 1.5 × | too few rounds |"},
+		{of(2, 2, 2, "s"), "| too few rounds |"},
+		{of(1, 1, 1, ""), "| ≤ 1.5 × | yes |"},
 	} {
-		if got := benchmarkTable(jsonfile.Run[bench.Result]{Results: []bench.Result{c.result}}); !strings.Contains(got, c.want) {
+		run := jsonfile.Run[bench.Result]{Results: []bench.Result{c.result}}
+		if got := benchmarkTable(run); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s, want %s", c.result, got, c.want)
 		}
 	}

@@ -375,7 +375,8 @@ func TestFormerDataIsNotWiped(t *testing.T) {
 // TestEmptyInherited: if a member runs from kubeadm's manifest, what serves may be an empty cluster, and only the data
 // on its machine is in the way of a restore.
 func TestEmptyInherited(t *testing.T) {
-	in := restoreInput{ID: "one", Serves: "its members answer", Machines: []machine.Observed{{Name: "cp1", Address: "10.0.0.11"}}}
+	cp1 := machine.Observed{Name: "cp1", Address: "10.0.0.11"}
+	in := restoreInput{ID: "one", Serves: "its members answer", Machines: []machine.Observed{cp1}}
 	const want = "on its machine only"
 	if d := decideRestore(in); d.Case != restoreRefuse || strings.Contains(d.Next, want) {
 		t.Errorf("a unit: %+v", d)

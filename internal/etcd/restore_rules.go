@@ -122,8 +122,8 @@ func decideRestore(in restoreInput) restoreDecision {
 	return restoreDecision{Case: restoreRun}
 }
 
-// emptyInherited is the next step if what serves may be the empty cluster of a member that runs from kubeadm's manifest;
-// "" if there is none. The manifest of the machine of kubeadm init forms a cluster whenever there is no data.
+// emptyInherited is the next step if what serves may be the empty cluster of a member that runs from kubeadm's
+// manifest; "" if there is none. The manifest of the machine of kubeadm init forms a cluster whenever there is no data.
 func emptyInherited(machines []machine.Observed) string {
 	var inherited []string
 	for _, m := range machines {
@@ -134,8 +134,8 @@ func emptyInherited(machines []machine.Observed) string {
 	if len(inherited) == 0 {
 		return ""
 	}
-	return ". If a member that runs from kubeadm's manifest (" + strings.Join(inherited, ", ") + ") has lost its data, it " +
-		"may serve an empty cluster: then move etcd.yaml out of " + staticpod.Directory + " and the data directory away on " +
+	return ". If a member that runs from kubeadm's manifest (" + strings.Join(inherited, ", ") + ") has lost its data, " +
+		"it may serve an empty cluster: then move etcd.yaml out of " + staticpod.Directory + " and the data directory away on " +
 		"its machine only, and apply again"
 }
 

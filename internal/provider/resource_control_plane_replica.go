@@ -227,8 +227,8 @@ func (r *replicaResource) planCreated(ctx context.Context, plan replicaModel, di
 	addRefused(diags, planned.Created(created))
 }
 
-// planDisruption records whether the plan keeps the replica or replaces it. What it keeps needs no peers, so a plan with
-// -refresh=false that destroys nothing asks nobody.
+// planDisruption records whether the plan keeps the replica or replaces it. What it keeps needs no peers, so a plan
+// with -refresh=false that destroys nothing asks nobody.
 func (r *replicaResource) planDisruption(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle,
 		plan.bundle) {

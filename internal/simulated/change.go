@@ -105,7 +105,8 @@ const (
 	serverPrefix = "    server "
 )
 
-// savedSnapshot returns what a script prints that saves a snapshot: see internal/etcd/snapshot/save.sh. There is no file.
+// savedSnapshot returns what a script prints that saves a snapshot: see internal/etcd/snapshot/save.sh. There is no
+// file.
 func savedSnapshot(script string) string {
 	if !strings.Contains(script, "snapshot save") {
 		return ""

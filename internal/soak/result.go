@@ -75,8 +75,8 @@ func incompleteResult(name string, err error) Result {
 	return Result{Name: name, Tried: 1, Detail: Incomplete + err.Error()}
 }
 
-// uncompleted adds to the results of a change that it did not complete, if err says so. What clients observed until then
-// is no result of the change.
+// uncompleted adds to the results of a change that it did not complete, if err says so. What clients observed until
+// then is no result of the change.
 func uncompleted(results []Result, err error) []Result {
 	if err != nil {
 		for i := range results {

@@ -84,7 +84,10 @@ func TestJudge(t *testing.T) {
 		{"nothing restarted", func(s *observation) { s.restarts = nil }, 1, "0 members were restarted, not 2"},
 		{"two replicas out", func(s *observation) { s.rotation[1] = []string{"cp1", "cp2"} }, 1, "cp1 and cp2"},
 		{"the balancer was not seen", func(s *observation) { s.rotation = nil }, 1, "the recording of the balancer failed"},
-		{"a write is lost", func(s *observation) { s.clients.Clients[0].Lost = []string{"x"} }, 1, "1 of 5 acknowledged writes lost"},
+		{
+			"a write is lost", func(s *observation) { s.clients.Clients[0].Lost = []string{"x"} }, 1,
+			"1 of 5 acknowledged writes lost",
+		},
 		{"a request fails", func(s *observation) { s.clients.Clients[0].All.Failed = 1 }, 1, "clients noticed the applies"},
 		{"the hashes are not known", func(s *observation) { s.clients.Hashes = nil }, 1, "clients noticed the applies"},
 		{"the next apply fails", func(s *observation) { s.after = errors.New("no") }, 1, "no"},

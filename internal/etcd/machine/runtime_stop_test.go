@@ -12,14 +12,18 @@ import (
 
 // TestPodStarts: whatever a stop of a static pod has come to, the member starts again from what it ran from.
 func TestPodStarts(t *testing.T) {
-	kubeadm, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", "etcd.yaml"))
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", "etcd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	kubeadm := string(manifest)
 	own := string(podSpec(t).pod().Manifest())
 	const (
 		placed, defined = "manifests/etcd.yaml", "etcd/etcd.yaml"
 		kept, marked    = "inherited/etcd.yaml", "inherited/.etcd.returns"
+
+		paused host.Script = "member_pause\nmember_resume\n"
+		cutOff host.Script = "(pod_fails=yes; member_pause) || member_resume\n"
 	)
 	for name, c := range map[string]struct {
 		script host.Script
@@ -34,13 +38,15 @@ func TestPodStarts(t *testing.T) {
 		"a refused restore of a stopped member": {
 			"member_resume_stopped\n", map[string]string{defined: own}, own, 0,
 		},
-		"a pause, and the end of it":       {"member_pause\nmember_resume\n", map[string]string{placed: own, defined: own}, own, 1},
-		"a pause without a definition":     {"member_pause\nmember_resume\n", map[string]string{placed: own}, own, 1},
-		"a pause of kubeadm's":             {"member_pause\nmember_resume\n", map[string]string{placed: string(kubeadm)}, string(kubeadm), 1},
-		"the end of an earlier pause":      {"member_resume\n", map[string]string{kept: string(kubeadm), marked: "", defined: own}, string(kubeadm), 0},
-		"a stop that takes too long":       {"(pod_fails=yes; member_pause) || member_resume\n", map[string]string{placed: own, defined: own}, own, 1},
-		"kubeadm's, which takes too long":  {"(pod_fails=yes; member_pause) || member_resume\n", map[string]string{placed: string(kubeadm)}, string(kubeadm), 1},
-		"a start after a stop for a while": {"member_stop\nmember_start\n", map[string]string{placed: own}, own, 1},
+		"a pause":                      {paused, map[string]string{placed: own, defined: own}, own, 1},
+		"a pause without a definition": {paused, map[string]string{placed: own}, own, 1},
+		"a pause of kubeadm's":         {paused, map[string]string{placed: kubeadm}, kubeadm, 1},
+		"the end of an earlier pause": {
+			"member_resume\n", map[string]string{kept: kubeadm, marked: "", defined: own}, kubeadm, 0,
+		},
+		"a stop that takes too long":      {cutOff, map[string]string{placed: own, defined: own}, own, 1},
+		"kubeadm's, which takes too long": {cutOff, map[string]string{placed: kubeadm}, kubeadm, 1},
+		"a stop for a while":              {"member_stop\nmember_start\n", map[string]string{placed: own}, own, 1},
 	} {
 		dir := t.TempDir()
 		for _, sub := range []string{"manifests", "etcd", "inherited"} {
