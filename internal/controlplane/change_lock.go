@@ -12,16 +12,18 @@ import (
 // changeLocks let only one replica of a control plane at a time leave rotation or change, and none
 // after a change that failed. Within a process, a changeLock ensures this. Between processes, a
 // lease on the machines of the load balancers does. The lock keeps the lease while any operation
-// of this process has something to change.
+// of this process has something to change. The nodes of a control plane have a lock of their own, because a drain of
+// one takes minutes, in which a replica that is to be repaired must not wait. Whoever needs both takes that of the
+// nodes first.
 type changeLocks struct {
-	mu        sync.Mutex
-	byCluster map[string]*changeLock // by cluster id
+	mu      sync.Mutex
+	byLease map[string]*changeLock // by the name of the lease
 }
 
-// changeLock is the lock of one control plane. Whoever has it may use failed, prepared and saved, and takes
+// changeLock is one lock of a control plane. Whoever has it may use failed, prepared and saved, and takes
 // the lease.
 type changeLock struct {
-	cluster  string
+	what     string        // changes under it, for messages
 	held     chan struct{} // full while an operation has the lock
 	failed   string        // the replica whose change failed; "" if none
 	prepared string        // the version that all machines are prepared for
@@ -41,7 +43,19 @@ type heldLock struct {
 // acquire waits for the lock, and for other processes that change replicas of the same control
 // plane.
 func (c *changeLocks) acquire(ctx context.Context, s Spec) (heldLock, error) {
-	l := c.of(s.Bundle.ClusterID)
+	return c.of(s.Bundle.ClusterID).acquire(ctx, s)
+}
+
+// acquireNode is acquire for the lock of the nodes, one of which is drained at a time.
+func (c *changeLocks) acquireNode(ctx context.Context, s Spec) (heldLock, error) {
+	l := c.named(nodeLeaseName(s.Bundle.ClusterID), "a node")
+	if len(l.held) > 0 {
+		problem.Progress(ctx, "%s: waiting until the kubelet of another machine has changed", s.Machine())
+	}
+	return l.acquire(ctx, s)
+}
+
+func (l *changeLock) acquire(ctx context.Context, s Spec) (heldLock, error) {
 	l.keepLease()
 	select {
 	case l.held <- struct{}{}:
@@ -78,22 +92,30 @@ func (c *changeLocks) acquireToStop(
 	return leases.Context(ctx), leases.Release, nil
 }
 
+// of returns the lock of what is in rotation.
 func (c *changeLocks) of(cluster string) *changeLock {
+	return c.named(clusterLeaseName(cluster), "what is in rotation")
+}
+
+func (c *changeLocks) named(lease, what string) *changeLock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byCluster == nil {
-		c.byCluster = map[string]*changeLock{}
+	if c.byLease == nil {
+		c.byLease = map[string]*changeLock{}
 	}
-	l, ok := c.byCluster[cluster]
+	l, ok := c.byLease[lease]
 	if !ok {
-		l = &changeLock{cluster: cluster, held: make(chan struct{}, 1), leases: host.NewLeases(clusterLeaseName(cluster))}
-		c.byCluster[cluster] = l
+		l = &changeLock{what: what, held: make(chan struct{}, 1), leases: host.NewLeases(lease)}
+		c.byLease[lease] = l
 	}
 	return l
 }
 
 // clusterLeaseName returns the name of the lease for changes of rotation.
 func clusterLeaseName(cluster string) string { return "replicas-" + cluster }
+
+// nodeLeaseName returns the name of the lease for drains of nodes.
+func nodeLeaseName(cluster string) string { return "nodes-" + cluster }
 
 // takeLease takes the lease on every reachable load balancer that does not have it yet. A drain
 // needs all of them anyway, so one is enough here.
@@ -102,7 +124,7 @@ func (l *changeLock) takeLease(ctx context.Context, s Spec) error {
 	if len(balancers) == 0 {
 		return nil
 	}
-	what := "what is in rotation of control plane " + s.Bundle.ClusterName
+	what := l.what + " of control plane " + s.Bundle.ClusterName
 	if err := l.leases.Take(ctx, balancers, host.LeaseOptions{What: what}); err != nil {
 		return fmt.Errorf("lock the other replicas of %s: %w", s.Machine(), err)
 	}

@@ -228,7 +228,7 @@ func (r *Replicas) changeProgram(ctx context.Context, s Spec, f machine.Observed
 				"apply again.",
 		}
 	}
-	change := func(ctx context.Context, member PausedMember) (err error) {
+	return r.inTurn(ctx, s, func(ctx context.Context, member PausedMember) (err error) {
 		defer func() { err = errors.Join(err, uncordon(ctx, s, f)) }()
 		if changesMinor(kubelet.Read(f.Facts.Output).Version, s.Version) {
 			if err := drainNode(ctx, s, f); err != nil {
@@ -236,6 +236,27 @@ func (r *Replicas) changeProgram(ctx context.Context, s Spec, f machine.Observed
 			}
 		}
 		return r.changeKubelet(ctx, s, f, member)
+	})
+}
+
+// inTurn calls change in the turn of the machine, whether or not it has a member of etcd: no other machine's node is
+// drained meanwhile, by any process. It is refused after the change of another replica has failed, before Pods leave
+// the node in vain.
+func (r *Replicas) inTurn(ctx context.Context, s Spec, change func(context.Context, PausedMember) error) error {
+	turn, err := r.changeLocks.acquireNode(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer turn.release()
+	ctx = turn.context(ctx)
+	lock, err := r.changeLocks.acquire(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = lock.checkEarlierFailure(s.Machine())
+	lock.release()
+	if err != nil {
+		return err
 	}
 	if s.Store != nil {
 		return s.Store.PauseMember(ctx, s.Address, change)

@@ -1,9 +1,13 @@
 package controlplane
 
 import (
+	"context"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
@@ -123,5 +127,68 @@ func TestPortOfTheKubelet(t *testing.T) {
 	s.Port = 7443
 	if drift := kubeletDrift(s, f); len(drift) != 1 || !strings.Contains(drift[0], "wanted https://10.0.0.11:7443") {
 		t.Errorf("at another port: %q", drift)
+	}
+}
+
+// TestOneNodeAtATime: while one node is drained, no other one is, in any process, also if no member of etcd on their
+// machines has a turn. After a change of one that failed, none begins.
+func TestOneNodeAtATime(t *testing.T) {
+	for name, c := range map[string]struct {
+		store     Store
+		processes bool
+		fails     bool
+	}{
+		"no etcd of the provider":       {},
+		"etcd on other machines":        {store: fakeStore{}},
+		"two processes":                 {store: fakeStore{}, processes: true},
+		"the change of one that failed": {store: fakeStore{}, fails: true},
+	} {
+		one, other, cp1, cp2, balancer := processes(t)
+		cp1.Store, cp2.Store = c.store, c.store
+		if !c.processes {
+			other = one
+		}
+		synctest.Test(t, func(t *testing.T) {
+			steps := make(chan string, 10)
+			drained := make(chan struct{})
+			change := func(r *Replicas, s Spec) {
+				_ = r.inTurn(t.Context(), s, func(ctx context.Context, _ PausedMember) error {
+					steps <- "cordon " + s.Name
+					if s.Name == cp1.Name {
+						<-drained
+					}
+					lock, err := r.changeLocks.acquire(ctx, s)
+					if err != nil {
+						t.Error(err)
+						return err
+					}
+					lock.finish(!c.fails)
+					steps <- "uncordon " + s.Name
+					return nil
+				})
+			}
+			go change(one, cp1)
+			synctest.Wait()
+			go change(other, cp2)
+			synctest.Wait()
+			close(drained)
+			time.Sleep(time.Minute) // of the bubble: a process tries to take a lease from time to time
+			synctest.Wait()
+			close(steps)
+			want := []string{"cordon cp1", "uncordon cp1", "cordon cp2", "uncordon cp2"}
+			if c.fails {
+				want = want[:2]
+			}
+			var got []string
+			for step := range steps {
+				got = append(got, step)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		})
+		if lease := nodeLeaseName(cp1.Bundle.ClusterID); balancer.holds(lease) {
+			t.Errorf("%s: the lease %s outlives the changes", name, lease)
+		}
 	}
 }
