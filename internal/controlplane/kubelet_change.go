@@ -129,9 +129,9 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 		if !s.ManageKubelet { // it keeps the program that it has
 			end = endChange
 		}
-		err = errors.Join(end(ctx, s), uncordon(ctx, s, f))
+		err = errors.Join(end(ctx, s), uncordon(ctx, s))
 	case kubelet.Read(f.Facts.Output).Cordoned:
-		err = uncordon(ctx, s, f)
+		err = uncordon(ctx, s)
 	}
 	if err == nil {
 		err = renewKubelet(ctx, s, f)
@@ -229,7 +229,7 @@ func (r *Replicas) changeProgram(ctx context.Context, s Spec, f machine.Observed
 		}
 	}
 	return r.inTurn(ctx, s, func(ctx context.Context, member PausedMember) (err error) {
-		defer func() { err = errors.Join(err, uncordon(ctx, s, f)) }()
+		defer func() { err = errors.Join(err, uncordon(ctx, s)) }()
 		if changesMinor(kubelet.Read(f.Facts.Output).Version, s.Version) {
 			if err := drainNode(ctx, s, f); err != nil {
 				return err

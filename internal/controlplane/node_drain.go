@@ -3,13 +3,11 @@ package controlplane
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
@@ -23,6 +21,13 @@ import (
 const (
 	evictionTimeout = 5 * time.Minute
 	uncordonTimeout = time.Minute
+)
+
+// How often the Pods of a node are listed that have to leave it, and how often an eviction is tried again that a
+// PodDisruptionBudget does not allow: as kubectl drain does.
+const (
+	evictionInterval = time.Second
+	blockedInterval  = 5 * time.Second
 )
 
 // evictions returns the Pods that have to leave a node before the minor of its kubelet changes, and why others cannot.
@@ -59,43 +64,80 @@ func nodeOf(s Spec, f machine.Observed) string {
 	return cmp.Or(kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle), s.Name)
 }
 
-// missingNode returns why the node of a machine cannot be drained although no node has its name; nil if there is none:
-// a kubelet with a certificate that names it has no node any more, and one without a kubeconfig never had one.
-func missingNode(s Spec, f machine.Observed) error {
-	if len(kubelet.Read(f.Facts.Output).Servers) == 0 || kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle) != "" {
-		return nil
+// checkNode returns an error if it is not known which node of the cluster, if any, the machine is: the kubelet's
+// certificate does not name it, and the node of the replica's name is missing, or another machine. Otherwise it reports
+// whether there is a node to be drained: a kubelet with a certificate that names it may have none any more.
+func checkNode(s Spec, f machine.Observed, state client.NodeState) (drains bool, err error) {
+	if kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle) != "" || state.Exists && isAt(state.Addresses, s.Address) {
+		return state.Exists, nil
 	}
-	return &problem.Problem{
+	which := "no node has the name of the replica, " + s.Name
+	if state.Exists {
+		which = fmt.Sprintf("the node with the name of the replica, %s, is not this machine: its addresses are %s", s.Name,
+			problem.Quote(strings.Join(state.Addresses, ", ")))
+	}
+	return false, &problem.Problem{
 		Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "manage_kubelet",
-		Cause: "no node has the name of the replica, " + s.Name + ", and /etc/kubernetes/kubelet.conf does not name the " +
-			"kubelet's certificate as kubeadm does, so it is not known which Pods have to leave the machine",
+		Cause: which + ", and /etc/kubernetes/kubelet.conf does not name the kubelet's certificate as kubeadm does, so it " +
+			"is not known which Pods have to leave the machine",
 		Unchanged: "the kubelet; the components are at " + s.Version + ".",
 		Next: "let kubelet.conf name /var/lib/kubelet/pki/kubelet-client-current.pem as client-certificate, restart the " +
 			"kubelet, then apply again.",
 	}
 }
 
+// isAt reports whether an IP address is one of those of a node.
+func isAt(addresses []string, address string) bool {
+	want, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(addresses, func(text string) bool {
+		have, err := netip.ParseAddr(text)
+		return err == nil && have.Unmap() == want.Unmap()
+	})
+}
+
 // drainNode makes the node of the machine accept no Pods, and returns when those that can run elsewhere have left it. A
 // node that an administrator has cordoned stays so. What it changes is marked on the machine before, so that an apply
-// that is cut off is completed by the next one (uncordon).
+// that is cut off is completed by the next one (uncordon). A kubelet without a kubeconfig has no node, whatever one of
+// the replica's name is.
 func drainNode(ctx context.Context, s Spec, f machine.Observed) error {
+	if len(kubelet.Read(f.Facts.Output).Servers) == 0 {
+		return nil
+	}
 	node, err := s.client().Node(nodeOf(s, f))
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	schedulable, exists, err := node.Schedulable(ctx)
+	return emptyNode(ctx, s, f, node)
+}
+
+// drainedNode is what a drain does with a node and its Pods; see client.Node.
+type drainedNode interface {
+	nodePods
+	State(ctx context.Context) (client.NodeState, error)
+	SetSchedulable(ctx context.Context, schedulable bool) error
+}
+
+// nodePods is what a drain does with the Pods of a node.
+type nodePods interface {
+	Name() string
+	Pods(ctx context.Context) ([]client.Pod, error)
+	Evict(ctx context.Context, p client.Pod) (blocked bool, err error)
+}
+
+func emptyNode(ctx context.Context, s Spec, f machine.Observed, node drainedNode) error {
+	state, err := node.State(ctx)
 	if err != nil {
 		return err
 	}
-	if !exists {
-		return missingNode(s, f)
+	if drains, err := checkNode(s, f, state); err != nil || !drains {
+		return err
 	}
 	if _, err := leavingPods(ctx, s, node, problem.Nothing); err != nil {
 		return err
 	}
-	if schedulable {
-		if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Cordoned()}); err != nil {
+	if state.Schedulable {
+		if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Cordoned(node.Name())}); err != nil {
 			return fmt.Errorf("mark the node of %s as cordoned: %w", s.Machine(), err)
 		}
 		if err := node.SetSchedulable(ctx, false); err != nil {
@@ -110,13 +152,6 @@ func drainNode(ctx context.Context, s Spec, f machine.Observed) error {
 		problem.Progress(ctx, "%s: %d Pods leave the node before its kubelet changes", s.Machine(), len(leaving))
 	}
 	return evictAll(ctx, s, node, leaving)
-}
-
-// nodePods is what a drain does with the Pods of a node; see client.Node.
-type nodePods interface {
-	Name() string
-	Pods(ctx context.Context) ([]client.Pod, error)
-	Evict(ctx context.Context, p client.Pod) (blocked bool, err error)
 }
 
 // leavingPods returns the Pods that have to leave the node. It fails if one cannot.
@@ -135,33 +170,51 @@ func leavingPods(ctx context.Context, s Spec, node nodePods, unchanged string) (
 // evictAll evicts Pods, and returns when none of them has to leave the node any more. A Pod that comes later is none of
 // them: one that tolerates a cordoned node would be evicted for ever.
 func evictAll(ctx context.Context, s Spec, node nodePods, all []client.Pod) error {
-	var left []string
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, evictionTimeout, true, func(ctx context.Context) (bool, error) {
-		pods, err := node.Pods(ctx)
-		if err != nil {
-			return false, err
+	end, blocked := time.Now().Add(evictionTimeout), map[string]time.Time{}
+	for {
+		left, err := evictOnce(ctx, node, all, blocked)
+		if err != nil || len(left) == 0 {
+			return err
 		}
-		left = nil
-		for _, p := range remaining(all, pods) {
-			why := "is terminating"
-			if !p.Leaves {
-				blocked, err := node.Evict(ctx, p)
-				if err != nil {
-					return false, err
-				}
-				if blocked {
-					why = "is needed by a PodDisruptionBudget"
-				}
-			}
-			left = append(left, problem.Quote(p.Label())+" "+why)
+		if !time.Now().Before(end) {
+			return notDrained(s, node, fmt.Sprintf("these Pods are still there after %s", evictionTimeout), left,
+				partlyDrained)
 		}
-		return len(left) == 0, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return notDrained(s, node, fmt.Sprintf("these Pods are still there after %s", evictionTimeout), left,
-			partlyDrained)
+		select {
+		case <-time.After(evictionInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
+}
+
+// evictOnce evicts those Pods of a list that have not left the node, and describes them. blocked says when an eviction
+// was not allowed, by UID.
+func evictOnce(
+	ctx context.Context, node nodePods, all []client.Pod, blocked map[string]time.Time,
+) (left []string, err error) {
+	pods, err := node.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range remaining(all, pods) {
+		refused, before := blocked[p.UID]
+		if !p.Leaves && (!before || time.Since(refused) >= blockedInterval) {
+			if before, err = node.Evict(ctx, p); err != nil {
+				return nil, err
+			}
+			delete(blocked, p.UID)
+			if before {
+				blocked[p.UID] = time.Now()
+			}
+		}
+		why := "is terminating"
+		if before && !p.Leaves {
+			why = "is needed by a PodDisruptionBudget"
+		}
+		left = append(left, problem.Quote(p.Label())+" "+why)
+	}
+	return left, nil
 }
 
 // remaining returns the Pods of a list that still have to leave their node, which has the Pods now.
@@ -196,9 +249,10 @@ func uncordonToLeave(ctx context.Context, s Spec, o DeleteOptions, f machine.Obs
 	if !leftCordoned(s, f) {
 		return
 	}
-	if err := uncordon(ctx, s, f); err != nil {
+	if err := uncordon(ctx, s); err != nil {
 		why := fmt.Sprintf("a change of the kubelet on %s was cut off, and its node still accepts no Pods. If the node "+
-			"stays, run: kubectl uncordon %s (%v)", s.Machine(), nodeOf(s, f), err)
+			"stays, run: kubectl uncordon %s (%v)", s.Machine(),
+			cmp.Or(kubelet.Read(f.Facts.Output).Node, nodeOf(s, f)), err)
 		problem.Progress(ctx, "%s", why)
 		if o.Cordoned != nil {
 			o.Cordoned(why)
@@ -212,22 +266,25 @@ func leftCordoned(s Spec, f machine.Observed) bool {
 	return err == nil && mine && kubelet.Read(f.Facts.Output).Cordoned
 }
 
-// uncordon lets the node of the machine accept Pods again, if drainNode has ended that. It also runs after ctx has
-// ended.
-func uncordon(ctx context.Context, s Spec, f machine.Observed) error {
+// uncordon lets the node that drainNode has cordoned accept Pods again: the one that the mark names, because the
+// machine may have another kubelet since. It also runs after ctx has ended.
+func uncordon(ctx context.Context, s Spec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
 	output, err := s.Host.Run(ctx, host.Command{Script: kubelet.IsCordoned()})
-	if err != nil || !kubelet.Read(output).Cordoned {
+	mark := kubelet.Read(output)
+	if err != nil || !mark.Cordoned {
 		return err
 	}
-	node, err := s.client().Node(nodeOf(s, f))
-	if err != nil {
-		return err
-	}
-	defer node.Close()
-	if err := node.SetSchedulable(ctx, true); err != nil {
-		return fmt.Errorf("the node of %s accepts no Pods until the next apply: %w", s.Machine(), err)
+	if mark.Node != "" { // otherwise it was cut off before the node was cordoned
+		node, err := s.client().Node(mark.Node)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		if err := node.SetSchedulable(ctx, true); err != nil {
+			return fmt.Errorf("the node of %s accepts no Pods until the next apply: %w", s.Machine(), err)
+		}
 	}
 	_, err = s.Host.Run(ctx, host.Command{Script: kubelet.Uncordoned()})
 	return err

@@ -3,9 +3,12 @@ package controlplane
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
@@ -15,6 +18,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestEvictions: Pods leave a node as "kubectl drain --ignore-daemonsets" evicts them.
@@ -85,6 +89,81 @@ func TestEvictAll(t *testing.T) {
 	}
 }
 
+// budgeted is a node with a Pod whose eviction a PodDisruptionBudget does not allow.
+type budgeted struct {
+	tolerated
+	lists, evictions int
+	allowed          int // the eviction that is allowed; 0: none
+}
+
+func (n *budgeted) Pods(ctx context.Context) ([]client.Pod, error) {
+	n.lists++
+	return n.tolerated.Pods(ctx)
+}
+
+func (n *budgeted) Evict(context.Context, client.Pod) (blocked bool, err error) {
+	n.evictions++
+	if n.evictions == n.allowed {
+		n.pods[0].Leaves = true
+		return false, nil
+	}
+	return true, nil
+}
+
+// TestEvictBlockedPod: an eviction that is not allowed is tried again every five seconds, as kubectl drain does, and
+// not after the Pod leaves. The Pod is named if it has not left in time.
+func TestEvictBlockedPod(t *testing.T) {
+	s, web := testSpec(t), client.Pod{Namespace: "default", Name: "web", UID: "web", Controller: "ReplicaSet"}
+	for allowed, want := range map[int]struct {
+		evictions int
+		why       string
+	}{
+		0: {61, `"default/web" is needed by a PodDisruptionBudget`},
+		2: {2, `"default/web" is terminating`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			node := &budgeted{tolerated: tolerated{pods: []client.Pod{web}}, allowed: allowed}
+			err := evictAll(t.Context(), s, node, []client.Pod{web})
+			var p *problem.Problem
+			if !errors.As(err, &p) || p.Detail != want.why || !strings.Contains(p.Cause, "still there after 5m0s") {
+				t.Errorf("allowed %d: %v", allowed, err)
+			}
+			if node.evictions != want.evictions || node.lists != 301 {
+				t.Errorf("allowed %d: %d evictions, want %d; %d lists", allowed, node.evictions, want.evictions, node.lists)
+			}
+		})
+	}
+}
+
+// silentAPI is a node whose API server hangs from some list of the Pods on.
+type silentAPI struct {
+	tolerated
+	answers int
+}
+
+func (n *silentAPI) Pods(ctx context.Context) ([]client.Pod, error) {
+	if n.answers--; n.answers < 0 {
+		return nil, fmt.Errorf("list the Pods of the node cp1: %w", context.DeadlineExceeded)
+	}
+	return n.tolerated.Pods(ctx)
+}
+
+func (*silentAPI) Evict(context.Context, client.Pod) (blocked bool, err error) { return true, nil }
+
+// TestEvictWithoutAnswer: a request that the API server does not answer in time says nothing about Pods.
+func TestEvictWithoutAnswer(t *testing.T) {
+	s, web := testSpec(t), client.Pod{Namespace: "default", Name: "web", UID: "web", Controller: "ReplicaSet"}
+	for _, answers := range []int{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			node := &silentAPI{tolerated: tolerated{pods: []client.Pod{web}}, answers: answers}
+			err := evictAll(t.Context(), s, node, []client.Pod{web})
+			if err == nil || !strings.HasPrefix(err.Error(), "list the Pods of the node cp1") {
+				t.Errorf("after %d answers: %v", answers, err)
+			}
+		})
+	}
+}
+
 func TestChangesMinor(t *testing.T) {
 	for have, want := range map[string]bool{"1.35.4": true, "1.36.0": false, "": true, "1.37.0": true} {
 		if changesMinor(have, "1.36.3") != want {
@@ -93,10 +172,27 @@ func TestChangesMinor(t *testing.T) {
 	}
 }
 
-// TestNodeOfMachine: the node that is drained is that of the kubelet, and one that is not known is not passed over.
+// recordedNode is a node of the API server that records what is changed.
+type recordedNode struct {
+	tolerated
+	state   client.NodeState
+	patched []bool
+}
+
+func (n *recordedNode) State(context.Context) (client.NodeState, error) { return n.state, nil }
+
+func (n *recordedNode) SetSchedulable(_ context.Context, schedulable bool) error {
+	n.patched = append(n.patched, schedulable)
+	return nil
+}
+
+// TestNodeOfMachine: the node that is drained is that of the kubelet. One that is not known is not passed over, and one
+// of another machine, which has the replica's name, is not changed.
 func TestNodeOfMachine(t *testing.T) {
 	b := cptest.Bundle(t)
-	s := Spec{Host: testHost(t, host.Config{}, "10.0.0.11"), Replica: component.Replica{Name: "cp1", Bundle: b}}
+	s := Spec{Host: testHost(t, host.Config{}, "10.0.0.11"), Replica: component.Replica{
+		Name: "cp1", Address: "10.0.0.11", Bundle: b,
+	}}
 	encoded := base64.StdEncoding.EncodeToString
 	pair, err := b.Issue(pki.User("system:node:ip-10-0-0-11.ec2.internal", "system:nodes"), cptest.Now, 0)
 	if err != nil {
@@ -106,22 +202,48 @@ func TestNodeOfMachine(t *testing.T) {
 	named := "credentials\tover\t" + encoded([]byte(b.Roots(pki.Kubernetes))) + "\t" +
 		encoded([]byte(pair.Certificate)) + "\n"
 	other := "credentials\tover\t" + encoded([]byte(b.Roots(pki.Etcd))) + "\t" + encoded([]byte(pair.Certificate)) + "\n"
+	none := client.NodeState{}
+	at := func(addresses ...string) client.NodeState {
+		return client.NodeState{Exists: true, Addresses: addresses} // cordoned by an administrator
+	}
 	for name, c := range map[string]struct {
 		output, want string
-		missing      bool
+		state        client.NodeState
+		refused      string
+		drained      bool
 	}{
-		"a kubelet of the cluster":    {joined + named, "ip-10-0-0-11.ec2.internal", false},
-		"one that runs alone":         {"kubelet\tactive\tactive\n", "cp1", false},
-		"one of another form":         {joined, "cp1", true},
-		"one that trusts another one": {joined + other, "cp1", true},
+		"a kubelet of the cluster":       {joined + named, "ip-10-0-0-11.ec2.internal", at("10.0.0.99"), "", true},
+		"one whose node was deleted":     {joined + named, "ip-10-0-0-11.ec2.internal", none, "", false},
+		"one of another form":            {joined, "cp1", at("cp1", "::ffff:10.0.0.11"), "", true},
+		"another form, and no node":      {joined, "cp1", none, "no node has the name", false},
+		"trust in others":                {joined + other, "cp1", none, "no node has the name", false},
+		"another form, another machine":  {joined, "cp1", at("10.0.0.99", "cp1"), "is not this machine", false},
+		"trust in others, a worker":      {joined + other, "cp1", at("10.0.0.99"), "10.0.0.99", false},
+		"another form, without address":  {joined, "cp1", at(), "is not this machine", false},
+		"another form, a longer address": {joined, "cp1", at("10.0.0.110"), "is not this machine", false},
 	} {
 		f := machine.Observed{Facts: host.Facts{Output: c.output}}
 		if got := nodeOf(s, f); got != c.want {
 			t.Errorf("%s: its node is %q, want %q", name, got, c.want)
 		}
-		if err := missingNode(s, f); (err != nil) != c.missing {
-			t.Errorf("%s: without its node: %v", name, err)
+		node := &recordedNode{state: c.state}
+		node.pods = []client.Pod{{Namespace: "default", Name: "web", UID: "web", Controller: "ReplicaSet"}}
+		err := emptyNode(t.Context(), s, f, node)
+		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %v, want %q", name, err, c.refused)
 		}
+		if len(node.patched) > 0 || (len(node.evicted) > 0) != c.drained {
+			t.Errorf("%s: schedulable was set to %v, and %q evicted", name, node.patched, node.evicted)
+		}
+	}
+}
+
+// TestNoNode: a kubelet that runs alone has no node, so no API server is asked for one of the replica's name.
+func TestNoNode(t *testing.T) {
+	s := unreachable(t)
+	f := machine.Observed{Facts: host.Facts{Output: "kubelet\tactive\tactive\n"}}
+	if err := drainNode(t.Context(), s, f); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -168,9 +290,9 @@ func TestUncordonToLeave(t *testing.T) {
 	if warnings != nil {
 		t.Errorf("without a mark: %q", warnings)
 	}
-	f.Facts.Output += "kubelet\tnode\tcordoned\n"
+	f.Facts.Output += "kubelet\tnode\tcordoned\t" + base64.StdEncoding.EncodeToString([]byte("ip-10-0-0-11")) + "\n"
 	uncordonToLeave(t.Context(), s, o, f)
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "kubectl uncordon "+s.Name) {
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "kubectl uncordon ip-10-0-0-11 ") {
 		t.Errorf("warnings %q", warnings)
 	}
 }

@@ -55,16 +55,27 @@ func (n Node) Name() string { return n.name }
 // Close ends the connection.
 func (n Node) Close() { n.done() }
 
-// Schedulable reports whether new Pods are scheduled on the node, and whether there is such a node.
-func (n Node) Schedulable(ctx context.Context) (schedulable, exists bool, err error) {
+// NodeState is what the API server says of a node.
+type NodeState struct {
+	Exists      bool
+	Schedulable bool     // new Pods are scheduled on it
+	Addresses   []string // of its machine, host names among them
+}
+
+// State returns the state of the node.
+func (n Node) State(ctx context.Context) (NodeState, error) {
 	node, err := n.core.Nodes().Get(ctx, n.name, meta.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return false, false, nil
+		return NodeState{}, nil
 	case err != nil:
-		return false, false, fmt.Errorf("get the node %s: %w", n.name, err)
+		return NodeState{}, fmt.Errorf("get the node %s: %w", n.name, err)
 	}
-	return !node.Spec.Unschedulable, true, nil
+	state := NodeState{Exists: true, Schedulable: !node.Spec.Unschedulable}
+	for _, a := range node.Status.Addresses {
+		state.Addresses = append(state.Addresses, a.Address)
+	}
+	return state, nil
 }
 
 // SetSchedulable decides whether new Pods are scheduled on the node. One that does not exist is no error.

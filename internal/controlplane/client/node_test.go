@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"testing"
 
 	core "k8s.io/api/core/v1"
@@ -22,7 +23,9 @@ func TestNode(t *testing.T) {
 		return p
 	}
 	api := fake.NewClientset(
-		&core.Node{ObjectMeta: meta.ObjectMeta{Name: "cp1"}},
+		&core.Node{ObjectMeta: meta.ObjectMeta{Name: "cp1"}, Status: core.NodeStatus{Addresses: []core.NodeAddress{
+			{Type: core.NodeInternalIP, Address: "10.0.0.11"}, {Type: core.NodeHostName, Address: "cp1"},
+		}}},
 		pod("web", "cp1", func(p *core.Pod) {
 			p.OwnerReferences = []meta.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}}
 			p.Spec.Volumes = []core.Volume{{VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}}}
@@ -43,13 +46,15 @@ func TestNode(t *testing.T) {
 		if err := n.SetSchedulable(t.Context(), schedulable); err != nil {
 			t.Fatal(err)
 		}
-		if got, exists, err := n.Schedulable(t.Context()); got != schedulable || !exists || err != nil {
-			t.Errorf("schedulable %v, exists %v, %v", got, exists, err)
+		got, err := n.State(t.Context())
+		if got.Schedulable != schedulable || !got.Exists || err != nil ||
+			!slices.Equal(got.Addresses, []string{"10.0.0.11", "cp1"}) {
+			t.Errorf("%+v, %v", got, err)
 		}
 	}
 	none := Node{name: "cp9", core: api.CoreV1()}
-	if _, exists, err := none.Schedulable(t.Context()); exists || err != nil {
-		t.Errorf("a node that does not exist: %v, %v", exists, err)
+	if got, err := none.State(t.Context()); got.Exists || err != nil {
+		t.Errorf("a node that does not exist: %+v, %v", got, err)
 	}
 	if err := none.SetSchedulable(t.Context(), true); err != nil {
 		t.Error(err)

@@ -78,17 +78,19 @@ func Back() host.Script { return staticpod.Functions() + staticpod.KubeletBack }
 // Stays returns a script that ends a change: the kubelet keeps its program.
 func Stays() host.Script { return staticpod.Functions() + staticpod.KubeletStays }
 
-// CordonMark is a file of a machine whose node accepts no Pods because the provider changes its kubelet.
+// CordonMark is a file of a machine whose node accepts no Pods because the provider changes its kubelet. It contains
+// the name of the node.
 const CordonMark = "/etc/kubernetes/node.cordoned"
 
-// Cordoned returns a script that writes CordonMark.
-func Cordoned() host.Script {
-	return ": >" + CordonMark + "\n" + host.Flush(CordonMark, path.Dir(CordonMark))
+// Cordoned returns a script that writes CordonMark for a node.
+func Cordoned(node string) host.Script {
+	return "printf %s " + host.Words(node) + " >" + CordonMark + "\n" + host.Flush(CordonMark, path.Dir(CordonMark))
 }
 
 // IsCordoned returns a script that prints a line, which Read parses, if there is a CordonMark.
 func IsCordoned() host.Script {
-	return "if [ -e " + CordonMark + " ]; then printf 'kubelet\\tnode\\tcordoned\\n'; fi\n"
+	return "if [ -e " + CordonMark + " ]; then printf 'kubelet\\tnode\\tcordoned\\t%s\\n' \"$(head -c 300 " + CordonMark +
+		" | base64 -w 0)\"; fi\n"
 }
 
 // Uncordoned returns a script that removes CordonMark.

@@ -105,8 +105,13 @@ func TestReport(t *testing.T) {
 	if s := Read(string(output)); !s.Reported || s.Cordoned {
 		t.Errorf("%q is read as %+v", output, s)
 	}
-	if s := Read("kubelet\tnode\tcordoned\n"); !s.Cordoned {
-		t.Errorf("a cordoned node is read as %+v", s)
+	for mark, want := range map[string]string{
+		"cp1.example.com": "cp1.example.com", "": "", "cp1;reboot": "", "-cp1": "", "cp1\ncp2": "",
+	} {
+		line := "kubelet\tnode\tcordoned\t" + encode(mark) + "\n"
+		if s := Read(line); !s.Cordoned || s.Node != want {
+			t.Errorf("the mark %q of a cordoned node is read as %+v", mark, s)
+		}
 	}
 	if !strings.HasSuffix(string(Report()), "\n"+string(IsCordoned())) {
 		t.Error("the last question is part of a line")

@@ -21,6 +21,7 @@ type State struct {
 	Program   string   // that runs; "" if none does
 	Version   string   // of that; "" if it is not known
 	Cordoned  bool     // its node accepts no Pods, because a change of the kubelet was cut off
+	Node      string   // the one that is cordoned; "" if the mark of that was cut off before
 	Servers   []string // URLs in its kubeconfig; none if it has none
 }
 
@@ -72,6 +73,9 @@ func (s *State) read(key string, values []string) {
 		}
 	case "node":
 		s.Cordoned = values[0] == "cordoned"
+		if name := decode(values[len(values)-1]); len(values) == 2 && nodeForm.MatchString(name) {
+			s.Node = name
+		}
 	case "server":
 		at := decode(values[0])
 		if u, err := url.Parse(at); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil &&
