@@ -102,6 +102,7 @@ func prepareUpgrade(
 	var p upgradePreparation
 	var silent []string
 	reached := map[string]bool{}
+	own := machineWith(v, id, machines)
 	for _, f := range machines {
 		switch _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); {
 		case !listed:
@@ -109,7 +110,7 @@ func prepareUpgrade(
 			silent = append(silent, fmt.Sprintf("%s: %s", f.Label(), f.Err))
 		case f.Record != nil && f.Record.ClusterID == s.Bundle.ClusterID:
 			reached[f.Address] = true
-			p.consider(s, from, v, f)
+			p.consider(s, from, v, f, own)
 		}
 	}
 	if len(silent) > 0 {
@@ -129,10 +130,20 @@ func prepareUpgrade(
 	return p
 }
 
-// consider adds what one machine needs.
-func (p *upgradePreparation) consider(s Spec, from string, v membership.View, f machine.Observed) {
+// machineWith returns the machine of the member with an ID.
+func machineWith(v membership.View, id uint64, machines []machine.Observed) machine.Observed {
+	for _, f := range machines {
+		if entry, listed := v.ByPeerURL(membership.PeerURL(f.Address)); listed && entry.ID == id {
+			return f
+		}
+	}
+	return machine.Observed{}
+}
+
+// consider adds what one machine needs. own is that of s.
+func (p *upgradePreparation) consider(s Spec, from string, v membership.View, f, own machine.Observed) {
 	entry, _ := v.ByPeerURL(membership.PeerURL(f.Address))
-	if len(machine.MissingArtifacts(s.Spec, f)) > 0 {
+	if len(machine.MissingArtifacts(s.PreparedOn(f, own), f)) > 0 {
 		p.Install = append(p.Install, f)
 	}
 	saved := snapshot.SavedBefore(f.Facts, s.Directory(), from, s.Version)
@@ -241,6 +252,7 @@ func (c *updating) installAll(ctx context.Context, v membership.View, machines [
 	var group sync.WaitGroup
 	for _, f := range machines {
 		s := c.s
+		s.Spec = s.PreparedOn(f, c.f)
 		s.Name, s.Host = f.Name, c.cl.hostAt(f.Address, c.s)
 		group.Go(func() {
 			if err := machine.Install(ctx, c.cl.machine(s.Host), s.Spec, f); err != nil {

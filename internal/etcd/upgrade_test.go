@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // unitOf returns a unit that starts a release.
@@ -260,6 +261,41 @@ func TestPrepare(t *testing.T) {
 			machines = c.edit(&v, machines)
 		}
 		if got := prepareUpgrade(s, c.from, v, v.Members[0].ID, machines).words(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPrepareImages: the image of a member is prepared on the machines of those members only that have the image that
+// it has now. Each other one gets its own in its turn, and the programs here.
+func TestPrepareImages(t *testing.T) {
+	const present, mirrored = "registry.k8s.io/etcd:3.6.15-0", "registry.example.com/etcd:3.6.15-0"
+	for _, c := range []struct {
+		name   string
+		images [3]string // "": a unit
+		lacks  bool      // the programs
+		want   string
+	}{
+		{"all alike", [3]string{present, present, present}, false, "install cp1 cp2 cp3, save cp1"},
+		{"a mirror of its own", [3]string{present, mirrored, present}, false, "install cp1 cp3, save cp1"},
+		{"its own mirror", [3]string{mirrored, present, present}, false, "install cp1, save cp1"},
+		{"a unit", [3]string{present, "", present}, false, "install cp1 cp3, save cp1"},
+		{"a mirror, and no programs", [3]string{present, mirrored, ""}, true, "install cp1 cp2 cp3, save cp1"},
+	} {
+		s, v, machines := atPeers(t, "3.6.15", membershiptest.ClusterOf("Lhh"))
+		s.Runtime = machine.StaticPod
+		for i, image := range c.images {
+			f := &machines[i]
+			f.Pod.Answers = true
+			if !c.lacks {
+				f.Facts.Dirs[machine.ArtifactDir("3.6.16")] = []string{"etcd", "etcdctl", "etcdutl"}
+			}
+			if image != "" {
+				manifest := staticpod.Pod{Name: layout.Product, Image: image, Program: layout.Product}.Manifest()
+				f.Facts.Files = map[string]host.FileState{layout.PodPath: {Content: string(manifest)}}
+			}
+		}
+		if got := prepareUpgrade(s, "3.6.15", v, v.Members[0].ID, machines).words(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

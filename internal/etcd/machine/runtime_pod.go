@@ -270,6 +270,34 @@ func (s Spec) missingImage(f Observed) []string {
 	return []string{"image " + s.ContainerImage()}
 }
 
+// imageIn returns the image of the static pod in a definition; "" if it is none.
+func imageIn(definition string) string {
+	p, err := staticpod.Parse(definition)
+	if err != nil {
+		return ""
+	}
+	return p.Image
+}
+
+// PreparedOn returns s as far as its version is prepared on the machine f; own is that of s. A member there that has
+// another runtime, or another image, gets only the programs: its image is not that of s, and comes in its own turn. A
+// kubelet does so too.
+func (s Spec) PreparedOn(f, own Observed) Spec {
+	if f.Address == own.Address {
+		return s
+	}
+	s.InstallKubelet = nil
+	if !f.isPod() || imageIn(f.Definition()) != imageIn(own.Definition()) {
+		s.Runtime = Systemd // whose programs a pod has too
+	}
+	return s
+}
+
+// RunsDefinition reports whether the pod of the machine was started with the definition of s, which names its image.
+func (f Observed) RunsDefinition(s Spec) bool {
+	return s.Runtime == StaticPod && f.isPod() && f.StartedWith()[layout.PodPath] == Digest(s.definition().Content)
+}
+
 // podArchive is the name of the archive of the image, beside etcd's programs.
 const podArchive = "etcd.tar"
 

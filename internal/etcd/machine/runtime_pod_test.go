@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
@@ -259,6 +260,59 @@ func TestValidateImage(t *testing.T) {
 		if err := ValidateImage(image); (err == nil) != valid {
 			t.Errorf("%q: %v", image, err)
 		}
+	}
+}
+
+// TestPreparedOn: the machine of another member gets neither the image of a member that has another one, or another
+// runtime, nor its kubelet.
+func TestPreparedOn(t *testing.T) {
+	s := podSpec(t)
+	s.InstallKubelet = &node.Wanted{}
+	at := func(address string, facts host.Facts) Observed {
+		return Interpret("cp", address, s.Directory(), facts, nil)
+	}
+	own := at("10.0.0.11", podFacts(s))
+	mirrored := s
+	mirrored.Image = "registry.example.com/etcd:" + s.Version
+	unit := host.Facts{Files: map[string]host.FileState{layout.UnitPath: {Content: renderUnit(s)}}}
+	for name, c := range map[string]struct {
+		f       Observed
+		image   bool
+		kubelet bool
+	}{
+		"its own machine":         {own, true, true},
+		"the same image":          {at("10.0.0.12", podFacts(s)), true, false},
+		"another image":           {at("10.0.0.12", podFacts(mirrored)), false, false},
+		"a unit, with containerd": {at("10.0.0.12", unit), false, false},
+		"a machine without etcd":  {at("10.0.0.12", host.Facts{}), false, false},
+	} {
+		got := s.PreparedOn(c.f, own)
+		if image := got.Runtime == StaticPod; image != c.image || (got.InstallKubelet != nil) != c.kubelet {
+			t.Errorf("%s: with the image %t, the kubelet %v", name, image, got.InstallKubelet)
+		}
+		c.f.Facts.Dirs = nil
+		c.f.Pod.Answers, c.f.Pod.HasImage = true, false
+		missing := MissingArtifacts(got, c.f)
+		if want := len(Artifacts(s.Version)); !c.image && len(missing) != want || c.image && len(missing) != want+1 {
+			t.Errorf("%s: %q is missing", name, missing)
+		}
+	}
+}
+
+// TestRunsDefinition: a pod that was started with what is wanted would be the same after another start.
+func TestRunsDefinition(t *testing.T) {
+	s := podSpec(t)
+	f := Interpret("cp1", "10.0.0.11", s.Directory(), podFacts(s), nil)
+	other := s
+	other.Image = "registry.example.com/etcd:" + s.Version
+	unit := s
+	unit.Runtime = Systemd
+	if !f.RunsDefinition(s) || f.RunsDefinition(other) || f.RunsDefinition(unit) {
+		t.Errorf("runs %v, with another image %v, as a unit %v", f.RunsDefinition(s), f.RunsDefinition(other),
+			f.RunsDefinition(unit))
+	}
+	if (Observed{}).RunsDefinition(s) {
+		t.Error("a machine without etcd runs it")
 	}
 }
 
