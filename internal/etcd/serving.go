@@ -69,6 +69,9 @@ func healthyMember(m membership.Member) string {
 // notServing returns the problem of a member that was started and does not serve, with the
 // end of its log.
 func (cl *cluster) notServing(ctx context.Context, s Spec, err error) error {
+	if other := (*otherVersionError)(nil); errors.As(err, &other) {
+		return other.problem("etcd member not changed", s)
+	}
 	return &problem.Problem{
 		Summary: "etcd member does not serve", Host: s.Label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
 		Unchanged: "its files and data; the next apply continues from there.",
@@ -106,14 +109,62 @@ func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 func (c *updating) waitServing(ctx context.Context, version string) error {
 	w := c.cl.watchProgress(c.s, c.f.MemberID(), []string{c.s.PeerURL()}, c.turn.Held)
 	w.FailOnRestarts = true
-	_, err := w.Until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
+	polls := 0 // for which it has been healthy with another version
+	v, err := w.Until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
 		if trouble := healthyMember(m); trouble != "" {
+			polls = 0
 			return trouble
 		}
 		if m.Version != version {
+			polls++
 			return "etcd " + m.Version + " is still running"
 		}
 		return ""
 	})
+	if m, listed := v.Member(c.f.MemberID()); err != nil && listed && m.Healthy && polls >= otherVersionPolls {
+		return otherVersion(c.s, m.Version, version)
+	}
 	return err
+}
+
+// otherVersionPolls is how often in a row a member must be healthy with another version than the wanted one.
+const otherVersionPolls = 3
+
+// otherVersionError means that a member serves, but with another version than the wanted one: the image, which a digest
+// may name, has that.
+type otherVersionError struct{ image, has, wanted string }
+
+func otherVersion(s Spec, has, wanted string) *otherVersionError {
+	e := &otherVersionError{has: has, wanted: wanted}
+	if s.Runtime == machine.StaticPod {
+		e.image = s.ContainerImage()
+	}
+	return e
+}
+
+func (e *otherVersionError) Error() string {
+	if e.image == "" {
+		return fmt.Sprintf("etcd %s serves, wanted %s", e.has, e.wanted)
+	}
+	return fmt.Sprintf("the image %s contains etcd %s, wanted %s", e.image, e.has, e.wanted)
+}
+
+// next returns what to do.
+func (e *otherVersionError) next() string {
+	if e.image == "" {
+		return "correct version, or the programs in " + machine.ArtifactDir(e.wanted) + ", and apply again"
+	}
+	return "correct image or version, and apply again"
+}
+
+// problem returns the problem of a member that serves, and is left as it is.
+func (e *otherVersionError) problem(summary string, s Spec) *problem.Problem {
+	p := &problem.Problem{
+		Summary: summary, Host: s.Label(), Cause: e.Error(), Err: e, Next: e.next(),
+		Unchanged: fmt.Sprintf("%s serves with etcd %s, with its data; the other members were not changed.", s.Name, e.has),
+	}
+	if e.image != "" {
+		p.Attribute = "image"
+	}
+	return p
 }

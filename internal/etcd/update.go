@@ -203,6 +203,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	if renewed, err := c.renewFirst(ctx, v, r); renewed || err != nil {
 		return false, err
 	}
+	if err := c.runsOther(v); err != nil {
+		return false, err
+	}
 	if ready, err := c.readyToChange(ctx, v); !ready {
 		return false, err
 	}

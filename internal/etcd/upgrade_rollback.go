@@ -107,6 +107,13 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 		Detail: "--- last lines of " + layout.Unit + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
 	}
 	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
+	var other *otherVersionError
+	if errors.As(cause, &other) { // it serves: it is stopped only if what it ran before is known
+		agreed, others := c.others(ctx)
+		if possible, _ := mayRollBack(c.step, agreed, others); !possible {
+			return c.servesOther(other)
+		}
+	}
 	on := c.cl.machine(c.s.Host)
 	if _, err := on.Change(ctx, host.Change{}, machine.Action{Verb: machine.Stop}); err != nil {
 		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped for the rollback to %s: %s", c.step.From,
@@ -136,13 +143,35 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	p.Summary = c.step.summaries().rolledBack
 	p.Unchanged = fmt.Sprintf("%s serves with etcd %s again, with the same data (%s); "+
 		"the other members were not changed%s.", c.s.Name, c.step.From, why, versionsOf(others))
-	p.Next = "fix the cause shown in the log below, and apply again" + fmt.Sprintf(" (or set version back to %s)",
+	next := "fix the cause shown in the log below, and apply again"
+	if other != nil {
+		next = other.next()
+	}
+	p.Next = next + fmt.Sprintf(" (or set version back to %s)",
 		c.step.From) + c.savedAt()
 	if err := c.removeRollbackRecord(ctx); err != nil {
 		p.Unchanged += " " + layout.RollbackUnitPath + " could not be removed: " + err.Error() + "."
 	}
 	problem.Progress(ctx, "etcd %s: serving with %s again", c.s.Name, c.step.From)
 	return p
+}
+
+// servesOther returns the problem of a member that serves with another version than the one that it was started for,
+// and is left so.
+func (c *updating) servesOther(other *otherVersionError) error {
+	p := other.problem(c.step.summaries().refused, c.s)
+	p.Next += c.savedAt()
+	return p
+}
+
+// runsOther returns the error of a member that runs what it should, and whose image has another version: it would serve
+// with that after another restart too. Otherwise it returns nil.
+func (c *updating) runsOther(v *membership.View) error {
+	entry := machine.EntryOf(v, c.s.Spec)
+	if entry == nil || !entry.Healthy || entry.Version == c.s.Version || !c.f.RunsDefinition(c.s.Spec) {
+		return nil
+	}
+	return c.servesOther(otherVersion(c.s, entry.Version, c.s.Version))
 }
 
 // notRolledBack completes the problem of a member that serves with neither version.

@@ -119,6 +119,51 @@ func TestRollBack(t *testing.T) {
 	f.wantNoDrift(specs)
 }
 
+// TestServesOtherVersion: a member that serves, but with another version than its definition names, as with the digest
+// of another image, is not stopped for a rollback to what nobody knows, and the error names both versions.
+func TestServesOtherVersion(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.calm(specs["cp1"])
+	f.impatient()
+	f.clusters.pace.StallTimeout = 3 * time.Second
+	m := f.machine("cp1")
+	unit := m.files[layout.UnitPath]
+	unit.Content = []byte(strings.ReplaceAll(string(unit.Content), "3.6.16", "3.6.15"))
+	m.files[layout.UnitPath] = unit
+	_, err := f.clusters.Update(f.context(), upgraded(specs, "3.6.15")["cp1"])
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Summary != "etcd not upgraded" || p.Cause != "etcd 3.6.16 serves, wanted 3.6.15" ||
+		!strings.HasPrefix(p.Unchanged, "cp1 serves with etcd 3.6.16") || strings.Contains(err.Error(), "does not serve") {
+		t.Errorf("%v", err)
+	}
+	if m.starts != 2 {
+		t.Errorf("it was started %d times, want once after the creation", m.starts)
+	}
+}
+
+// TestOtherVersionError: the error of a pod names its image.
+func TestOtherVersionError(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	s := Spec{Spec: machine.Spec{
+		Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.11"}), Version: "3.6.16", Runtime: machine.StaticPod,
+		Image: "registry.example.com/etcd@sha256:0123",
+	}}
+	cause := fmt.Errorf("wait: %w", otherVersion(s, "3.6.15", "3.6.16"))
+	var p *problem.Problem
+	if err := (&cluster{}).notServing(t.Context(), s, cause); !errors.As(err, &p) || p.Attribute != "image" ||
+		p.Cause != "the image registry.example.com/etcd@sha256:0123 contains etcd 3.6.15, wanted 3.6.16" ||
+		p.Next != "correct image or version, and apply again" || strings.Contains(err.Error(), "does not serve") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestRollBackTakesItsOwnTime verifies the rollback if the caller's deadline has passed
 // when it is clear that the member does not serve.
 func TestRollBackTakesItsOwnTime(t *testing.T) {
