@@ -168,7 +168,8 @@ func (c *updating) servesOther(other *otherVersionError) error {
 // with that after another restart too. Otherwise it returns nil.
 func (c *updating) runsOther(v *membership.View) error {
 	entry := machine.EntryOf(v, c.s.Spec)
-	if entry == nil || !entry.Healthy || entry.Version == c.s.Version || !c.f.RunsDefinition(c.s.Spec) {
+	if entry == nil || !entry.Healthy || entry.Version == "" || entry.Version == c.s.Version ||
+		!c.f.RunsDefinition(c.s.Spec) {
 		return nil
 	}
 	return c.servesOther(otherVersion(c.s, entry.Version, c.s.Version))
