@@ -135,8 +135,8 @@ func emptyInherited(machines []machine.Observed) string {
 		return ""
 	}
 	return ". If a member that runs from kubeadm's manifest (" + strings.Join(inherited, ", ") + ") has lost its data, " +
-		"it may serve an empty cluster: then move etcd.yaml out of " + staticpod.Directory + " and the data directory away on " +
-		"its machine only, and apply again"
+		"it may serve an empty cluster: then move etcd.yaml out of " + staticpod.Directory + " and the data directory " +
+		"away on its machine only, and apply again"
 }
 
 // refuseUnasked refuses a restore while a running member may serve.
