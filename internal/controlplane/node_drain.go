@@ -68,7 +68,7 @@ func nodeOf(s Spec, f machine.Observed) string {
 // certificate does not name it, and the node of the replica's name is missing, or another machine. Otherwise it reports
 // whether there is a node to be drained: a kubelet with a certificate that names it may have none any more.
 func checkNode(s Spec, f machine.Observed, state client.NodeState) (drains bool, err error) {
-	if kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle) != "" || state.Exists && isAt(state.Addresses, s.Address) {
+	if kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle) != "" || state.Exists && isMachine(state, s, f) {
 		return state.Exists, nil
 	}
 	which := "no node has the name of the replica, " + s.Name
@@ -84,6 +84,11 @@ func checkNode(s Spec, f machine.Observed, state client.NodeState) (drains bool,
 		Next: "let kubelet.conf name /var/lib/kubelet/pki/kubelet-client-current.pem as client-certificate, restart the " +
 			"kubelet, then apply again.",
 	}
+}
+
+// isMachine reports whether a node that has the name of the replica is its machine: it may have another address there.
+func isMachine(state client.NodeState, s Spec, f machine.Observed) bool {
+	return isAt(state.Addresses, s.Address) || state.MachineID != "" && state.MachineID == f.Facts.MachineID
 }
 
 // isAt reports whether an IP address is one of those of a node.

@@ -219,10 +219,11 @@ func TestNodeOfMachine(t *testing.T) {
 		"trust in others":                {joined + other, "cp1", none, "no node has the name", false},
 		"another form, another machine":  {joined, "cp1", at("10.0.0.99", "cp1"), "is not this machine", false},
 		"trust in others, a worker":      {joined + other, "cp1", at("10.0.0.99"), "10.0.0.99", false},
+		"another form, other address":    {joined, "cp1", client.NodeState{Exists: true, MachineID: "4711"}, "", true},
 		"another form, without address":  {joined, "cp1", at(), "is not this machine", false},
 		"another form, a longer address": {joined, "cp1", at("10.0.0.110"), "is not this machine", false},
 	} {
-		f := machine.Observed{Facts: host.Facts{Output: c.output}}
+		f := machine.Observed{Facts: host.Facts{Output: c.output, MachineID: "4711"}}
 		if got := nodeOf(s, f); got != c.want {
 			t.Errorf("%s: its node is %q, want %q", name, got, c.want)
 		}

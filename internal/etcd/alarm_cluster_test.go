@@ -68,19 +68,6 @@ func TestNoSpaceIsRepaired(t *testing.T) {
 		}
 		specs[name] = s
 	}
-	// An outage that cannot begin leaves the member as it is, and the alarm.
-	stays := specs[full]
-	stays.OutageOf = func(h *host.Host) (Outage, func()) {
-		open++
-		return undrained{announced{log, f.nameAt(h)}}, func() { open-- }
-	}
-	if _, err := f.clusters.Update(f.context(), stays); !errors.Is(err, errUndrained) || log.now != 0 || open != 0 {
-		t.Errorf("repair without a drain: %v; %d outages are left, %d open", err, log.now, open)
-	}
-	if left := f.view(stays); len(left.WithoutSpace()) != len(without)-1 ||
-		len(left.Raised(membership.AlarmNoSpace)) == 0 {
-		t.Errorf("after the repair without a drain:\n%s", left)
-	}
 	f.repair(specs)
 	f.wantStarts(1)
 	// A member without space and without an alarm was repaired as well, while its API server was out of rotation.
@@ -94,6 +81,29 @@ func TestNoSpaceIsRepaired(t *testing.T) {
 	c.wantWrites(specs)
 	for name := range specs {
 		c.wantKeys(name, acknowledged)
+	}
+}
+
+// TestNoSpaceOfANeighbour: a neighbour without space whose API server cannot leave rotation is left as it is, and the
+// member with the alarm is repaired all the same.
+func TestNoSpaceOfANeighbour(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.three(4 << 20)
+	f.client(specs["cp1"]).fill("cp2", func(i int) string { return fmt.Sprint("key", i%3) })
+	v := f.view(specs["cp1"])
+	without := len(v.WithoutSpace())
+	s, log, open := specs[v.Raised(membership.AlarmNoSpace)[0].Name], &outageLog{}, 0
+	s.OutageOf = func(h *host.Host) (Outage, func()) {
+		open++
+		return undrained{announced{log, f.nameAt(h)}}, func() { open-- }
+	}
+	if _, err := f.clusters.Update(f.context(), s); err != nil || log.now != 0 || open != 0 {
+		t.Errorf("%v; %d outages are left, %d open", err, log.now, open)
+	}
+	if now := f.view(s); without < 2 || len(now.WithoutSpace()) != without-1 ||
+		len(now.Raised(membership.AlarmNoSpace)) > 0 {
+		t.Errorf("of %d members without space, there are\n%s", without, now)
 	}
 }
 

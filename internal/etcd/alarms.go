@@ -170,7 +170,7 @@ func (m *alarmRepair) compact(ctx context.Context, v membership.View, target mem
 
 func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target membership.Member) error {
 	if m.outage == nil || m.outage.member != target.ID {
-		return m.beginOutage(ctx, v, target) // announcing takes time: observe again
+		return m.announce(ctx, target) // which takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())
 	m.acted = true

@@ -95,6 +95,19 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 	return true, "no other member reports the cluster version, and etcd itself refuses an unsupported downgrade"
 }
 
+// returnsFrom reports whether it is known that a member that serves with the version has, which nobody wanted, can
+// return to what it ran before: it is not stopped to find out.
+func returnsFrom(step versionStep, has, agreed string, others []membership.Member) bool {
+	step.To = has
+	from, _, err := release.Parse(step.From)
+	to, _, toErr := release.Parse(has)
+	if _, known := release.AgreedMinor(agreed); err != nil || toErr != nil || to > from && !known && len(others) == 0 {
+		return false
+	}
+	possible, _ := mayRollBack(step, agreed, others)
+	return possible
+}
+
 // rollBack returns the member to the version that it ran before, if possible, and reports
 // the result as an error. It has its own time limit.
 func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error) error {
@@ -110,7 +123,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	var other *otherVersionError
 	if errors.As(cause, &other) { // it serves: it is stopped only if what it ran before is known
 		agreed, others := c.others(ctx)
-		if possible, _ := mayRollBack(c.step, agreed, others); !possible {
+		if !returnsFrom(c.step, other.has, agreed, others) {
 			return c.servesOther(other)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -356,6 +357,29 @@ func TestCutOffAfterUpgrade(t *testing.T) {
 			if more := f.calm(s).Members[0].Index - entries; more > 100 != c.want {
 				t.Errorf("from %s, cut off %v: %d more entries", c.before, cut, more)
 			}
+		}
+	}
+}
+
+// TestReturnsFrom: a member that serves with a version that nobody wanted is stopped only if it is known that what it
+// ran before can start.
+func TestReturnsFrom(t *testing.T) {
+	step := versionStep{From: "3.6.15", To: "3.6.16", Unit: "a unit"}
+	for name, c := range map[string]struct {
+		has, agreed string
+		others      []membership.Member
+		want        bool
+	}{
+		"the same minor":                  {has: "3.6.14", want: true},
+		"an older minor":                  {has: "3.5.35", want: true},
+		"a newer minor, alone":            {has: "3.7.0"},
+		"a newer minor, others are older": {has: "3.7.0", others: []membership.Member{{Version: "3.6.15"}}, want: true},
+		"a newer minor, not agreed":       {has: "3.7.0", agreed: "3.6", want: true},
+		"a newer minor, agreed":           {has: "3.7.0", agreed: "3.7"},
+		"no version":                      {has: "latest"},
+	} {
+		if got := returnsFrom(step, c.has, c.agreed, c.others); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func newReplicaResource() resource.Resource {
 	r.domain = r
 	r.kindConstants = kindConstants{
 		kind: "kube_control_plane_replica", noun: "Control-plane replica",
-		create: 10 * time.Minute, update: 20 * time.Minute, gone: controlplane.ErrGone, adopted: controlplane.ErrAdopted,
+		create: 10 * time.Minute, update: time.Hour, gone: controlplane.ErrGone, adopted: controlplane.ErrAdopted,
 	}
 	return r
 }

@@ -51,7 +51,7 @@ func replicaSchema(ctx context.Context) schema.Schema {
 		Create: true, Read: true, Update: true, Delete: true,
 		CreateDescription: "Default `10m`, which includes installation, start, readiness and registration.",
 		ReadDescription:   "Default `1m`.",
-		UpdateDescription: "Default `20m`: replicas change one at a time, so the last one waits for all others.",
+		UpdateDescription: "Default `1h`: replicas change one at a time, so the last one waits for all others.",
 		DeleteDescription: "Default `10m`, which includes draining.",
 	}))
 	return schema.Schema{

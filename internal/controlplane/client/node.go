@@ -60,6 +60,7 @@ type NodeState struct {
 	Exists      bool
 	Schedulable bool     // new Pods are scheduled on it
 	Addresses   []string // of its machine, host names among them
+	MachineID   string   // of its machine
 }
 
 // State returns the state of the node.
@@ -71,7 +72,9 @@ func (n Node) State(ctx context.Context) (NodeState, error) {
 	case err != nil:
 		return NodeState{}, fmt.Errorf("get the node %s: %w", n.name, err)
 	}
-	state := NodeState{Exists: true, Schedulable: !node.Spec.Unschedulable}
+	state := NodeState{
+		Exists: true, Schedulable: !node.Spec.Unschedulable, MachineID: node.Status.NodeInfo.MachineID,
+	}
 	for _, a := range node.Status.Addresses {
 		state.Addresses = append(state.Addresses, a.Address)
 	}
