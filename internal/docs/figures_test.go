@@ -108,10 +108,10 @@ func replaceTable(t *testing.T, file, name, want string) {
 	}
 }
 
-// TestBenchmarkTable checks that the tables of the guide are made of the results in images/bench.json, recovery.json
-// and writes.json. With -update it writes the tables.
+// TestBenchmarkTable checks that the tables of the guide are made of the results in images/bench.json, fleet.json,
+// recovery.json and writes.json. With -update it writes the tables.
 func TestBenchmarkTable(t *testing.T) {
-	for _, table := range []string{"bench", "recovery", "writes"} {
+	for _, table := range []string{"bench", "fleet", "recovery", "writes"} {
 		run, err := jsonfile.ReadRun[bench.Result](filepath.Join(root(t), "images", table+".json"))
 		if err != nil {
 			t.Fatal(err)
