@@ -120,15 +120,22 @@ func TestRollBack(t *testing.T) {
 	f.wantNoDrift(specs)
 }
 
-// TestServesOtherVersion: a member that serves, but with another version than its definition names, as with the digest
-// of another image, is not stopped for a rollback to what nobody knows, and the error names both versions.
-func TestServesOtherVersion(t *testing.T) {
-	t.Parallel()
+// oneMember returns a fleet with one member, whose upgrade fails soon.
+func oneMember(t *testing.T) (*fleet, map[string]Spec) {
+	t.Helper()
 	f := newFleet(t)
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
 	f.calm(specs["cp1"])
 	f.impatient()
+	return f, specs
+}
+
+// TestServesOtherVersion: a member that serves, but with another version than its definition names, as with the digest
+// of another image, is not stopped for a rollback to what nobody knows, and the error names both versions.
+func TestServesOtherVersion(t *testing.T) {
+	t.Parallel()
+	f, specs := oneMember(t)
 	f.clusters.pace.StallTimeout = 3 * time.Second
 	m := f.machine("cp1")
 	unit := m.files[layout.UnitPath]
@@ -169,11 +176,7 @@ func TestOtherVersionError(t *testing.T) {
 // when it is clear that the member does not serve.
 func TestRollBackTakesItsOwnTime(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	specs := f.specs("cp1")
-	f.create(specs, "cp1")
-	f.calm(specs["cp1"])
-	f.impatient()
+	f, specs := oneMember(t)
 	f.clusters.pace.StallTimeout = 10 * time.Second
 	s, o := upgraded(specs, "3.6.15")["cp1"], &counter{}
 	s.Outage = o
